@@ -1,0 +1,39 @@
+"""localfields: when does a neuron's receptive field become localized, where, and why?
+
+The rooms (`lattice`, `marginals`, `stimuli`, …) are imported when first used, so that `import localfields` starts no
+backend and changes no setting.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import lattice as lattice
+    from . import marginals as marginals
+    from . import stimuli as stimuli
+    from ._check import InputError as InputError
+    from ._spec import from_json as from_json
+
+__version__ = "0.1.0"
+
+_rooms = ("lattice", "marginals", "stimuli")
+_names = {"InputError": "_check", "from_json": "_spec"}
+
+__all__ = ["InputError", "__version__", "from_json", *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _rooms:
+        return importlib.import_module(f".{name}", __name__)
+    if name in _names:
+        if name == "from_json":
+            # Reading a specification needs every class to be known.
+            importlib.import_module(".stimuli", __name__)
+        return getattr(importlib.import_module(f".{_names[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

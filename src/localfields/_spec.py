@@ -1,0 +1,457 @@
+"""One definition drives everything: a class's fields are its specification.
+
+Each field of a `Spec` is declared once, with its kind (a number in a range, a lattice shape, a choice, ...),
+default, symbol and one-line meaning. Validation, the JSON form, the command-line options and the signature are
+all read from that declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+import pkgutil
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from ._check import InputError, Said, refuse, show, unknown
+
+LARGEST_LATTICE = 2**24  # one float32 draw of it is 64 MB; beyond, a typing error is likelier than a wish
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A real number in a range. Swept as a one-dimensional array; traced inside compiled code."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: bool = False
+    hint: str = ""
+    static: ClassVar[bool] = False
+    metavar: ClassVar[str] = "FLOAT"
+
+    @property
+    def expected(self) -> str:
+        """The legal range in words."""
+        if self.low == -math.inf and self.high == math.inf:
+            return "a finite number"
+        if self.low == 0 and self.high == math.inf:
+            return "zero or positive" if self.closed else "positive"
+        word, other = ("at least", "at most") if self.closed else ("above", "below")
+        ends = [f"{word} {self.low:g}"] * (self.low > -math.inf) + [f"{other} {self.high:g}"] * (self.high < math.inf)
+        return "a number " + " and ".join(ends)
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return a float (or a float64 array for a sweep), or refuse."""
+        if isinstance(value, jax.core.Tracer):
+            return value
+        hint = self.hint or "Give a plain number."
+        try:
+            if isinstance(value, (bool, str, bytes, complex)) or value is None:
+                raise TypeError
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            refuse(f"`{name}`", value, self.expected, hint)
+        if array.ndim > 1 or array.size == 0:
+            what = f"an array of shape {array.shape}"
+            refuse(f"`{name}`", Said(what), "one number, or a one-dimensional array of them to sweep", hint)
+        above = array >= self.low if self.closed else array > self.low
+        below = array <= self.high if self.closed else array < self.high
+        bad = ~(np.isfinite(array) & above & below)
+        if bad.any():
+            refuse(f"`{name}`", float(array[bad].flat[0]), self.expected, hint)
+        return float(array) if array.ndim == 0 else array
+
+    def parse(self, name: str, text: str) -> Any:
+        """Read one number from the command line."""
+        try:
+            return float(text)
+        except ValueError:
+            refuse(f"`{name}`", text, self.expected, self.hint or "Give a plain number, such as 3 or 0.5.")
+
+    def encode(self, value: Any) -> Any:
+        """The JSON form: 3 and 3.0 are one number."""
+        return np.asarray(value, dtype=np.float64).tolist()
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """A whole number in a closed range; it shapes the program, so it is static."""
+
+    low: int = 1
+    high: int = LARGEST_LATTICE
+    hint: str = ""
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = "INT"
+
+    def check(self, name: str, value: Any) -> int:
+        """Return an int, or refuse."""
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        whole = whole or (isinstance(value, float) and value.is_integer())
+        if not whole or not self.low <= int(value) <= self.high:
+            expected = f"a whole number from {self.low} to {self.high}"
+            refuse(f"`{name}`", value, expected, self.hint or "Give a whole number in that range.")
+        return int(value)
+
+    def parse(self, name: str, text: str) -> int:
+        """Read a whole number from the command line."""
+        try:
+            return self.check(name, float(text))
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, InputError):
+                raise
+            refuse(f"`{name}`", text, f"a whole number from {self.low} to {self.high}", self.hint or "Give digits.")
+
+    def encode(self, value: int) -> int:
+        """The JSON form."""
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The lattice: (40,) a ring, (30, 30) a torus."""
+
+    most_axes: int = 3
+    hint: str = "Give (40,) for a ring of 40 sites, (30, 30) for a torus."
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = "40 | 30x30"
+
+    def check(self, name: str, value: Any) -> tuple[int, ...]:
+        """Return a tuple of ints, or refuse. A bare number is a ring."""
+        value = (value,) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else value
+        sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+        sequence = sequence or isinstance(value, np.ndarray)
+        if not sequence or not all(
+            isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in value
+        ):
+            refuse(f"`{name}`", value, "a tuple of positive whole numbers", self.hint)
+        shape = tuple(int(n) for n in value)
+        if not 1 <= len(shape) <= self.most_axes:
+            axes = "1 axis" if self.most_axes == 1 else f"1 to {self.most_axes} axes"
+            refuse(f"`{name}`", shape, f"a lattice of {axes}", self.hint)
+        size = math.prod(shape)
+        if not 2 <= size <= LARGEST_LATTICE:
+            refuse(f"`{name}`", shape, f"a lattice of 2 to {LARGEST_LATTICE} sites", self.hint)
+        return shape
+
+    def parse(self, name: str, text: str) -> tuple[int, ...]:
+        """Read 40, 30x30, 30,30 or (30, 30)."""
+        parts = [part for part in re.split(r"[x,\s]+", text.strip(" ()[]")) if part]
+        if not parts or not all(re.fullmatch(r"-?\d{1,18}", part) for part in parts):
+            refuse(f"`{name}`", text, "whole numbers joined by x", "Give 40 for a ring, 30x30 for a torus.")
+        return self.check(name, tuple(int(part) for part in parts))
+
+    def encode(self, value: tuple[int, ...]) -> list[int]:
+        """The JSON form."""
+        return list(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """One of a few names."""
+
+    names: tuple[str, ...]
+    static: ClassVar[bool] = True
+
+    @property
+    def metavar(self) -> str:
+        """The names, as the command line shows them."""
+        return " | ".join(self.names)
+
+    def check(self, name: str, value: Any) -> str:
+        """Return the name, or refuse with the nearest one."""
+        if not isinstance(value, str) or value not in self.names:
+            unknown(f"`{name}`", value, self.names)
+        return value
+
+    def parse(self, name: str, text: str) -> str:
+        """Read a name from the command line."""
+        return self.check(name, text)
+
+    def encode(self, value: str) -> str:
+        """The JSON form."""
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A fixed array of numbers (a covariance row, a table, samples); a leaf, never swept."""
+
+    axes: int | None = 1
+    hint: str = "Give a list or an array of finite numbers."
+    static: ClassVar[bool] = False
+    metavar: ClassVar[str] = "X,Y,…"
+
+    def check(self, name: str, value: Any) -> np.ndarray:
+        """Return a float64 array, or refuse."""
+        if isinstance(value, jax.core.Tracer):
+            return value  # type: ignore[return-value]
+        try:
+            if isinstance(value, (bool, str, bytes, complex)) or value is None:
+                raise TypeError
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            refuse(f"`{name}`", value, "an array of numbers", self.hint)
+        if array.size == 0 or (self.axes is not None and array.ndim != self.axes):
+            refuse(f"`{name}`", Said(f"shape {array.shape}"), f"a non-empty array with {self.axes} axes", self.hint)
+        if not np.isfinite(array).all():
+            refuse(f"`{name}`", Said(f"{np.sum(~np.isfinite(array))} nan or infinite"), "finite throughout", self.hint)
+        return array
+
+    def parse(self, name: str, text: str) -> np.ndarray:
+        """Read numbers joined by commas."""
+        try:
+            return self.check(name, [float(part) for part in text.split(",")])
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            refuse(f"`{name}`", text, "numbers joined by commas", self.hint)
+
+    def encode(self, value: Any) -> list:
+        """The JSON form."""
+        return np.asarray(value, dtype=np.float64).tolist()
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    """Another specification, such as the marginal of a copula. `convert` may turn other values into one."""
+
+    family: str
+    convert: Callable[[str, Any], Any] | None = None
+    static: ClassVar[bool] = False
+    metavar: ClassVar[str] = "NAME[:FIELD=VALUE,…]"
+
+    def check(self, name: str, value: Any) -> Spec:
+        """Return the specification, or refuse."""
+        if self.convert is not None and not isinstance(value, Spec):
+            value = self.convert(name, value)
+        if isinstance(value, str):
+            value = self.parse(name, value)
+        elif isinstance(value, dict):
+            value = from_json(value)
+        if not isinstance(value, Spec) or value.family != self.family:
+            refuse(f"`{name}`", value, f"a {self.family}", f"Choose one of: {', '.join(registered(self.family))}.")
+        return value
+
+    def parse(self, name: str, text: str) -> Spec:
+        """Read `laplace` or `algebraic:k=5` from the command line."""
+        kind, _, rest = text.partition(":")
+        cls = find(self.family, kind)
+        options = dict(part.partition("=")[::2] for part in rest.split(",") if part)
+        return from_text(cls, options)
+
+    def encode(self, value: Spec) -> dict[str, Any] | str:
+        """The JSON form; a value with nothing to tell is its name."""
+        return to_json(value) if fields(type(value)) else name_of(type(value))
+
+
+Kind = Number | Count | Shape | Choice | Row | Nested
+
+
+@dataclasses.dataclass(frozen=True)
+class Declared:
+    """What a field says of itself, besides its name and default."""
+
+    kind: Any
+    help: str
+    symbol: str = ""
+
+
+def declare(default: Any, kind: Any, *, help: str, symbol: str = "") -> Any:
+    """Declare a field of a specification."""
+    metadata = {"spec": Declared(kind, help, symbol)}
+    return eqx.field(default=default, static=kind.static, metadata=metadata)
+
+
+def number(default: float, *, low=-math.inf, high=math.inf, closed=False, symbol="", help: str, hint="") -> Any:
+    """Declare a number; bounds are open unless `closed`."""
+    return declare(default, Number(low, high, closed, hint), help=help, symbol=symbol)
+
+
+def derived(make: Callable[[Any], Any]) -> Any:
+    """Declare a leaf computed once from the other fields (a table); it is no part of the specification."""
+    return eqx.field(default=None, metadata={"derive": make})
+
+
+class Spec(eqx.Module):
+    """A small frozen value whose declared fields are its whole specification."""
+
+    family: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Give the class an initializer with its own signature, and enter it in the registry."""
+        super().__init_subclass__(**kwargs)
+        cls.__init__ = _initializer(cls)
+        if cls.family:
+            _registry.setdefault(cls.family, {})[name_of(cls)] = cls
+
+    def __repr__(self) -> str:
+        """The call that makes this value; fields at their defaults are left out, except the first."""
+        parts = []
+        for position, (field, _) in enumerate(fields(type(self))):
+            value = getattr(self, field.name)
+            same = _same(value, field.default)
+            if position == 0 or not same:
+                parts.append(f"{field.name}={_shown(value)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Turn what a user may give into plain field values, where that takes several fields at once."""
+        return given
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed, validated like any other.
+
+        Example:
+            >>> import localfields as lf
+            >>> lf.stimuli.NLGP(40, gain=100).replace(gain=2)
+            NLGP(shape=(40,), gain=2.0)
+        """
+        now = {field.name: getattr(self, field.name) for field, _ in fields(type(self))}
+        return type(self)(**{**now, **changes})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain-value form, which `localfields.from_json` reads back."""
+        return to_json(self)
+
+
+_registry: dict[str, dict[str, type[Spec]]] = {}
+
+
+def _initializer(cls: type[Spec]) -> Callable[..., None]:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        for name, value in _bind(cls, args, kwargs).items():
+            setattr(self, name, value)
+        for field in dataclasses.fields(cls):
+            if "derive" in field.metadata:
+                setattr(self, field.name, field.metadata["derive"](self))
+
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for name, annotation in inspect.get_annotations(cls).items():
+        default = cls.__dict__.get(name)
+        if isinstance(default, dataclasses.Field) and "spec" in default.metadata:
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters.append(inspect.Parameter(name, kind, default=default.default, annotation=annotation))
+    __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    __init__.__doc__ = None
+    return __init__
+
+
+def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    declared = fields(cls)
+    names = [field.name for field, _ in declared]
+    if len(args) > len(names):
+        got = Said(f"{len(args)}")
+        refuse(f"The number of values for {cls.__name__}", got, f"at most {len(names)}", f"They are {', '.join(names)}.")
+    for name in kwargs:
+        if name not in names:
+            unknown(f"A field of {cls.__name__}", name, names)
+    given = dict(zip(names, args, strict=False))
+    for name in given:
+        if name in kwargs:
+            refuse(f"`{name}`", Said("two values"), "given once", "Give it by position or by name, not both.")
+    given |= kwargs
+    for field, _ in declared:
+        given.setdefault(field.name, field.default)
+    given = cls.settle(given)
+    return {field.name: say.kind.check(field.name, given[field.name]) for field, say in declared}
+
+
+def _same(value: Any, default: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return isinstance(default, tuple) and np.array_equal(value, default)
+    if isinstance(value, Spec):
+        return isinstance(default, Spec) and repr(value) == repr(default)
+    return type(value) is type(default) and value == default
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (np.ndarray, jax.Array)):
+        return repr(np.asarray(value).tolist()) if np.size(value) <= 12 else f"<array of shape {np.shape(value)}>"
+    return repr(value)
+
+
+def fields(cls: type[Spec]) -> list[tuple[dataclasses.Field, Declared]]:
+    """Return the declared fields of a specification class, in order."""
+    return [(field, field.metadata["spec"]) for field in dataclasses.fields(cls) if "spec" in field.metadata]
+
+
+def name_of(cls: type[Spec]) -> str:
+    """Return the name used in JSON and at the command line: `StudentT` is `student-t`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
+
+
+def registered(family: str) -> dict[str, type[Spec]]:
+    """Return every final class of a family, by name."""
+    return {
+        name: cls
+        for name, cls in sorted(_registry.get(family, {}).items())
+        if not inspect.isabstract(cls) and not cls.__name__.startswith("Abstract")
+    }
+
+
+def find(family: str, name: str) -> type[Spec]:
+    """Return the class of that name, or refuse with the nearest one."""
+    known = registered(family)
+    if not isinstance(name, str) or name not in known:
+        unknown(f"The {family}", name, known)
+    return known[name]
+
+
+def to_json(value: Spec) -> dict[str, Any]:
+    """Return a specification as plain values: `{"type": "stimulus/nlgp", "shape": [40], …}`."""
+    plain: dict[str, Any] = {"type": f"{value.family}/{name_of(type(value))}"}
+    for field, say in fields(type(value)):
+        plain[field.name] = say.kind.encode(getattr(value, field.name))
+    return plain
+
+
+def from_json(plain: Any) -> Any:
+    """Build a specification from its plain-value form.
+
+    Args:
+        plain: What `to_json` returned, or the same after a trip through a JSON text.
+
+    Raises:
+        InputError: When the type or a field is unknown, or a value is illegal.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.from_json({"type": "stimulus/nlgp", "shape": [40], "gain": 100})
+        NLGP(shape=(40,), gain=100.0)
+    """
+    example = 'For example {"type": "stimulus/nlgp", "shape": [40]}.'
+    if not isinstance(plain, dict):
+        refuse("A specification", plain, "a JSON object", example)
+    head = plain.get("type")
+    if not isinstance(head, str) or head.partition("/")[0] not in _registry:
+        families = ", ".join(f"{family}/…" for family in _registry)
+        refuse("The `type` of a specification", head, f"one of {families}", example)
+    family, _, name = head.partition("/")
+    return find(family, name)(**{key: value for key, value in plain.items() if key != "type"})
+
+
+def from_text(cls: type[Spec], options: dict[str, str]) -> Any:
+    """Build a specification from command-line texts, `{"gain": "100"}`."""
+    kinds = {field.name: say.kind for field, say in fields(cls)}
+    for name in options:
+        if name not in kinds:
+            unknown(f"A field of {cls.__name__}", name, kinds)
+    return cls(**{name: kinds[name].parse(name, text) for name, text in options.items()})
+
+
+def discover(package: str, path: Sequence[str]) -> Iterator[str]:
+    """Import every module of a folder of variants, so that a new file needs no other change."""
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")
+        yield module.name
+
+
+__all__ = ["Spec", "declare", "derived", "from_json", "number", "show", "to_json"]

@@ -1,0 +1,254 @@
+"""What every one-dimensional law knows: exact moments, quantiles, one quadrature rule, and how it passes through a
+Gaussian copula.
+
+The laws are symmetric about zero (except tabulated and empirical ones, which are centered where it matters) and
+have standard deviation `scale`. A law is defined by one function, the size of X that is exceeded with a given
+probability; nodes, quantiles and sampling follow from it.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.special
+
+from .._check import Said, refuse
+from .._spec import Spec, number
+from .._types import namespace
+
+STEP = 0.05  # of the double-exponential rules: errors below 1e-12 for every law here
+
+
+def scale_field() -> Any:
+    """Declare the standard deviation, the one field every law shares."""
+    return number(1.0, low=0, symbol="σ", help="standard deviation", hint="Use 1 for a normalized law.")
+
+
+class Marginal(Spec):
+    """The law of one coordinate of a stimulus."""
+
+    family: ClassVar[str] = "marginal"
+
+    @property
+    def mean(self) -> float:
+        """Mean; zero for every symmetric law."""
+        return 0.0
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        return self.scale  # type: ignore[attr-defined]
+
+    @property
+    def variance(self) -> float:
+        """Variance."""
+        return self.sd**2
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether X and −X have the same law."""
+        return True
+
+    @property
+    def tail_index(self) -> float:
+        """The largest order below which absolute moments are finite; ∞ for light tails."""
+        return math.inf
+
+    @property
+    def kurtosis(self) -> float:
+        """E(X − mean)⁴ / Var², ∞ where the fourth moment does not exist."""
+        if self.tail_index <= 4:
+            return math.inf
+        return self.abs_moment(4) / self.abs_moment(2) ** 2
+
+    @property
+    def excess_kurtosis(self) -> float:
+        """Kurtosis − 3: the sign that decides for localization in the paper's theory."""
+        return self.kurtosis - 3
+
+    @property
+    def mean_abs(self) -> float:
+        """E|X − mean|; the amplifier's value at 1. Finite whatever the kurtosis."""
+        return self.abs_moment(1)
+
+    def abs_moment(self, order: float) -> float:
+        """E|X − mean|^order, ∞ where it does not exist.
+
+        Args:
+            order: Any positive number.
+        """
+        if not order > 0:
+            refuse("`order`", order, "positive", "Moments of order 1, 2 and 4 are the usual ones.")
+        if order >= self.tail_index:
+            return math.inf
+        return self.sd**order * self._unit_moment(float(order))
+
+    def _unit_moment(self, order: float) -> float:
+        x, p = self.nodes()
+        return float(np.sum(p * (x / self.sd) ** order))
+
+    @abc.abstractmethod
+    def cdf(self, x: Any) -> Any:
+        """P(X ≤ x)."""
+
+    @abc.abstractmethod
+    def quantile(self, u: Any) -> Any:
+        """The x with P(X ≤ x) = u, for u in [0, 1]."""
+
+    @abc.abstractmethod
+    def from_normal(self, z: Any) -> Any:
+        """Q(Φ(z)): the increasing map that turns a standard normal into this law. Finite in float32 for every z."""
+
+    @abc.abstractmethod
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and weights (x, p) of |X − mean|: E h(|X − mean|) ≈ Σ p h(x), to 1e-12 for the amplifier's h."""
+
+    def standardized(self) -> Marginal:
+        """The same law at mean zero and unit variance."""
+        return self if self.sd == 1.0 else self.replace(scale=1.0)
+
+    # -- through a Gaussian copula ------------------------------------------------------------------------------
+
+    def hermite(self, order: int = 401) -> np.ndarray:
+        """Coefficients a_n = E[T(Z) He_n(Z)]/√n! of the standardized map T, n = 0 … order, ∑ a_n² ≤ 1.
+
+        Composite Gauss–Legendre with Hermite functions by their stable recurrence, which holds for every tail.
+        """
+        return _hermite(self.standardized(), order)
+
+    def correlation(self, latent: Any) -> np.ndarray:
+        """Correlation of two coordinates whose latent normals have correlation `latent`.
+
+        C(r) = Σ a_n² rⁿ (Mehler). All terms are of one sign for r ≥ 0, so the remainder after order M is at most
+        (1 − Σ a_n²) |r|^(M+1); `correlation_error` returns it.
+        """
+        r = np.asarray(latent, dtype=np.float64)
+        squares = self.hermite() ** 2
+        squares[0] = 0.0
+        total = np.polynomial.polynomial.polyval(np.clip(r, -1, 1), squares)
+        total = np.where(r >= 1, 1.0, total)
+        return np.where(r <= -1, -1.0, total) if self.symmetric else total
+
+    def correlation_error(self, latent: Any) -> float:
+        """Bound on the truncation error of `correlation` at these latent correlations (0 where it is closed form)."""
+        if type(self).correlation is not Marginal.correlation:
+            return 0.0
+        inner = np.abs(np.asarray(latent, dtype=np.float64))
+        inner = inner[inner < 1]
+        squares = self.hermite() ** 2
+        rest = max(0.0, 1.0 - float(squares[1:].sum()))
+        return rest * float(inner.max(initial=0.0)) ** len(squares)
+
+    def latent_correlation(self, wanted: Any) -> np.ndarray:
+        """The latent correlation that gives a wanted output correlation (inverse of `correlation`).
+
+        Raises:
+            InputError: When a wanted value cannot be reached by this law.
+        """
+        wanted = np.asarray(wanted, dtype=np.float64)
+        low, high = np.full(wanted.shape, -1.0), np.full(wanted.shape, 1.0)
+        least = float(self.correlation(-1.0))
+        if wanted.size and (wanted.min() < least - 1e-12 or wanted.max() > 1 + 1e-12):
+            worst = float(wanted.min() if wanted.min() < least else wanted.max())
+            refuse("A wanted correlation", worst, f"between {least:.4g} and 1", "No latent correlation gives it.")
+        for _ in range(60):  # C is increasing: bisection to the last bit
+            middle = (low + high) / 2
+            below = self.correlation(middle) < wanted
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.where(wanted >= 1, 1.0, (low + high) / 2)
+
+
+class SymmetricLaw(Marginal):
+    """A symmetric law given by the size that |X| exceeds with probability δ = 1 − v, in units of `scale`."""
+
+    @abc.abstractmethod
+    def size(self, v: Any, delta: Any) -> Any:
+        """The x with P(|X| < x) = v, at unit variance; both v and δ = 1 − v are given to full accuracy."""
+
+    @abc.abstractmethod
+    def size_cdf(self, x: Any) -> Any:
+        """P(|X| < x) at unit variance, for x ≥ 0."""
+
+    def cdf(self, x: Any) -> Any:
+        """P(X ≤ x)."""
+        xp, _ = namespace(x)
+        x = xp.asarray(x)
+        return 0.5 * (1 + xp.sign(x) * self.size_cdf(xp.abs(x) / self.scale))  # type: ignore[attr-defined]
+
+    def quantile(self, u: Any) -> Any:
+        """The x with P(X ≤ x) = u, for u in [0, 1]."""
+        xp, _ = namespace(u)
+        u = xp.asarray(u)
+        delta = 2 * xp.minimum(u, 1 - u)
+        return xp.sign(u - 0.5) * self.scale * self.size(1 - delta, delta)  # type: ignore[attr-defined]
+
+    def from_normal(self, z: Any) -> Any:
+        """Q(Φ(z)), finite for every finite or infinite z."""
+        xp, special = namespace(z)
+        a = xp.abs(z) * math.sqrt(0.5)
+        # P(|Z| > z) goes to zero beyond z = 13 in float32; held at the smallest normal number it keeps Q finite.
+        delta = xp.maximum(special.erfc(a), np.finfo(a.dtype).tiny)
+        return xp.sign(z) * self.scale * self.size(special.erf(a), delta)  # type: ignore[attr-defined]
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Double-exponential nodes in v: they resolve the small scales, the tails and both ends at once."""
+        v, delta, p = uniform_rule()
+        return self.scale * self.size(v, delta), p  # type: ignore[attr-defined]
+
+
+@functools.cache
+def uniform_rule() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes v, 1 − v and weights of the tanh-sinh rule on (0, 1)."""
+    t = np.arange(-84, 85) * STEP
+    u = 0.5 * np.pi * np.sinh(t)
+    v, delta = scipy.special.expit(2 * u), scipy.special.expit(-2 * u)
+    return v, delta, STEP * np.pi * np.cosh(t) * v * delta
+
+
+@functools.cache
+def normal_rule() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of |Z| for a standard normal Z."""
+    t = np.arange(-3.8, 2.9 + STEP / 2, STEP)
+    z = np.exp(t - np.exp(-t))
+    density = np.exp(-0.5 * z**2) / math.sqrt(2 * np.pi)
+    return z, 2 * density * STEP * z * (1 + np.exp(-t))
+
+
+def _hermite(law: Marginal, order: int) -> np.ndarray:
+    points, weights = np.polynomial.legendre.leggauss(16)
+    end = 2 * math.sqrt(order) + 14
+    edges = np.linspace(0, end, math.ceil(end / 0.25) + 1)
+    half = (edges[1] - edges[0]) / 2
+    z = (edges[:-1, None] + half * (1 + points)[None, :]).ravel()
+    w = np.tile(half * weights, len(edges) - 1)
+    up = law.from_normal(z)
+    down = -up if law.symmetric else law.from_normal(-z)
+    psi = np.exp(-(z**2) / 4) / (2 * np.pi) ** 0.25
+    odd, even = w * psi * (up - down), w * psi * (up + down)
+    coefficients = np.zeros(order + 1)
+    previous = np.zeros_like(psi)
+    for n in range(order + 1):
+        coefficients[n] = np.sum((odd if n % 2 else even) * psi)
+        psi, previous = (z * psi - math.sqrt(n) * previous) / math.sqrt(n + 1), psi
+    return coefficients
+
+
+def latent_row(law: Marginal, wanted: np.ndarray) -> np.ndarray:
+    """Latent correlation row for a wanted output row, refused when it is not positive.
+
+    Raises:
+        InputError: When the latent row has an eigenvalue clearly below zero, so that no Gaussian has it.
+    """
+    wanted = np.asarray(wanted, dtype=np.float64)
+    row = law.latent_correlation(wanted)
+    row.flat[0] = 1.0
+    smallest = float(np.fft.fftn(row).real.min())
+    if smallest < -1e-9:
+        got = Said(f"one whose latent row has a smallest eigenvalue of {smallest:.3g}")
+        advice = "Ask for weaker or more slowly varying correlations, or for another marginal."
+        refuse("The wanted correlation row", got, "reachable through a Gaussian copula", advice)
+    return row

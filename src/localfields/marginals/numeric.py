@@ -1,0 +1,419 @@
+"""Laws whose quantiles are computed: Student t, a two-normal mixture, tables, samples, projections of a sphere.
+
+Their maps from a normal are tabulated once, when the value is made, on a grid of normal scores; compiled code
+interpolates. The grid ends at z = ±8, beyond which a draw falls once in 10¹⁵.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.special
+
+from .._check import Said, refuse
+from .._spec import Count, Row, declare, derived, number
+from .._types import namespace
+from .base import Marginal, SymmetricLaw, scale_field, uniform_rule
+
+GRID_END, GRID_STEP = 8.0, 1 / 256
+GRID = np.arange(-2048, 2049) * GRID_STEP
+
+
+def interpolate(table: Any, z: Any) -> Any:
+    """Value at normal score z of an increasing function tabulated on `GRID`; constant beyond its ends."""
+    xp, _ = namespace(z, table)
+    place = xp.clip((z + GRID_END) / GRID_STEP, 0, len(GRID) - 1)
+    left = xp.minimum(xp.floor(place).astype(xp.int32), len(GRID) - 2)
+    part = place - left
+    table = xp.asarray(table)
+    low, high = table[left], table[left + 1]
+    return (low + (high - low) * part).astype(z.dtype)
+
+
+class TabulatedLaw(SymmetricLaw):
+    """A symmetric law with a numerical quantile, tabulated for compiled code."""
+
+    def tabulate(self) -> np.ndarray:
+        """The map from a standard normal on `GRID`, at unit variance; one row a member in a sweep."""
+        above = GRID[len(GRID) // 2 + 1 :]
+        v, delta = scipy.special.erf(above * math.sqrt(0.5)), scipy.special.erfc(above * math.sqrt(0.5))
+        half = np.asarray(self.size(v, delta))
+        return np.concatenate([-half[::-1], [0.0], half])
+
+    def from_normal(self, z: Any) -> Any:
+        """Q(Φ(z)): exact in numpy, from the table in compiled code."""
+        if isinstance(z, jax.Array):
+            return self.scale * interpolate(self.table, z)  # type: ignore[attr-defined]
+        return super().from_normal(z)
+
+
+class StudentT(TabulatedLaw):
+    """Student's t with ν > 2 degrees of freedom, scaled to unit variance. Excess kurtosis 6/(ν − 4), ∞ for ν ≤ 4.
+
+    Example:
+        >>> StudentT(nu=3.0).kurtosis, round(StudentT(nu=3.0).mean_abs, 6)
+        (inf, 0.63662)
+    """
+
+    nu: float = number(
+        5.0,
+        low=2,
+        symbol="ν",
+        help="degrees of freedom: moments of order ν and above are infinite",
+        hint="At ν ≤ 2 the variance is infinite and the law cannot be normalized.",
+    )
+    scale: float = scale_field()
+    table: np.ndarray = derived(lambda law: law.tabulate())
+
+    @property
+    def tail_index(self) -> float:
+        """ν."""
+        return float(self.nu)
+
+    def size(self, v: Any, delta: Any) -> Any:
+        """By the inverse incomplete beta function, from the side that keeps its digits."""
+        # |T| = √(ν(1 − y)/y) with P(|T| > x) = I_y(ν/2, ½).
+        tail = scipy.special.betaincinv(self.nu / 2, 0.5, np.minimum(delta, 0.5))
+        center = scipy.special.betaincinv(0.5, self.nu / 2, np.minimum(v, 0.5))
+        square = np.where(v < 0.5, center / (1 - center), (1 - tail) / np.maximum(tail, 1e-300))
+        return np.sqrt((self.nu - 2) * square)
+
+    def size_cdf(self, x: Any) -> Any:
+        """1 − I_y(ν/2, ½) at y = ν/(ν + t²)."""
+        square = np.asarray(x, dtype=np.float64) ** 2 / (self.nu - 2)
+        return scipy.special.betainc(0.5, self.nu / 2, square / (1 + square))
+
+    def _unit_moment(self, order: float) -> float:
+        log = scipy.special.gammaln((order + 1) / 2) + scipy.special.gammaln((self.nu - order) / 2)
+        log -= scipy.special.gammaln(self.nu / 2) + 0.5 * math.log(math.pi)
+        return float((self.nu - 2) ** (order / 2) * math.exp(log))
+
+
+class NormalMixture(TabulatedLaw):
+    """Two normals at ±m with equal weight and total variance 1: from normal (m = 0) to two-point (m → 1).
+
+    Excess kurtosis −2m⁴ exactly.
+
+    Example:
+        >>> round(NormalMixture(separation=0.9).excess_kurtosis, 12)
+        -1.3122
+    """
+
+    separation: float = number(
+        0.9,
+        low=0,
+        high=1,
+        symbol="m",
+        help="distance of each center from zero, in standard deviations of the whole",
+        hint="At 1 the law is two-point: use `TwoPoint`. At 0 it is normal: use `Normal`.",
+    )
+    scale: float = scale_field()
+    table: np.ndarray = derived(lambda law: law.tabulate())
+
+    @property
+    def width(self) -> float:
+        """Standard deviation of each normal, √(1 − m²)."""
+        return math.sqrt((1 - self.separation) * (1 + self.separation))
+
+    def _exceeds(self, x: Any) -> Any:
+        return scipy.special.ndtr((self.separation - x) / self.width) + scipy.special.ndtr(
+            -(self.separation + x) / self.width
+        )
+
+    def size_cdf(self, x: Any) -> Any:
+        """Φ((x − m)/s) − Φ((−x − m)/s)."""
+        return 1 - self._exceeds(np.asarray(x, dtype=np.float64))
+
+    def size(self, v: Any, delta: Any) -> Any:
+        """By bisection on the tail probability; near zero from the density, which is flat there."""
+        v, delta = np.asarray(v, dtype=np.float64), np.asarray(delta, dtype=np.float64)
+        m, s = self.separation, self.width
+        low, high = np.zeros(v.shape), np.full(v.shape, m + 40.0 * s)
+        for _ in range(80):
+            middle = (low + high) / 2
+            over = self._exceeds(middle) > delta
+            low, high = np.where(over, middle, low), np.where(over, high, middle)
+        at_zero = math.exp(-0.5 * (m / s) ** 2) / (s * math.sqrt(2 * math.pi))
+        first = v / (2 * at_zero) if at_zero > 1e-250 else np.full(v.shape, np.inf)
+        # f(x) = f(0)(1 + c x² + …), so P(|X| < x) = 2f(0)(x + c x³/3): inverted to third order where x is small.
+        curve = ((m / s) ** 2 - 1) / (2 * s**2)
+        near = first < 1e-4 * s
+        first = np.where(near, first, 0.0)
+        return np.where(near, first * (1 - curve * first**2 / 3), (low + high) / 2)
+
+    def _unit_moment(self, order: float) -> float:
+        m, s = self.separation, self.width
+        if order == 1:
+            folded = s * math.sqrt(2 / math.pi) * math.exp(-0.5 * (m / s) ** 2)
+            return folded + m * math.erf(m / (s * math.sqrt(2)))
+        if order == 2:
+            return 1.0
+        if order == 4:
+            return 3.0 - 2.0 * m**4
+        return super()._unit_moment(order)
+
+
+class Tabulated(Marginal):
+    """Any law, from its quantiles at 4097 equally spaced normal scores between −8 and 8.
+
+    Use `Tabulated.of(quantile)` to make one from a function. Between the scores the quantile is linear, and every
+    statistic here is exact for that law: the one that is sampled.
+    """
+
+    table: np.ndarray = declare(tuple(GRID), Row(), symbol="Q", help="increasing quantiles at the normal scores")
+
+    def __check_init__(self):
+        """Refuse a table that is no quantile function."""
+        if isinstance(self.table, jax.core.Tracer):
+            return
+        if self.table.shape != GRID.shape:
+            advice = "Use `Tabulated.of(quantile_function)`."
+            refuse("`table`", Said(f"shape {self.table.shape}"), f"an array of {len(GRID)} quantiles", advice)
+        if np.any(np.diff(self.table) < 0) or self.table[0] == self.table[-1]:
+            refuse("`table`", Said("one that falls, or is constant"), "increasing", "Quantiles rise with u.")
+
+    @classmethod
+    def of(cls, quantile: Callable[[np.ndarray], Any]) -> Tabulated:
+        """Tabulate a quantile function u ↦ x, called once with an array of 0 < u < 1.
+
+        Example:
+            >>> law = Tabulated.of(lambda u: np.log(u / (1 - u)))  # logistic
+            >>> round(law.kurtosis, 3)
+            4.2
+        """
+        u = scipy.special.ndtr(GRID)
+        try:
+            values = np.asarray(quantile(u), dtype=np.float64)
+        except Exception as error:
+            advice = "It is called once with an array of numbers between 0 and 1 and returns as many."
+            refuse("The quantile function", Said(f"an error from it ({error})"), "a function of an array", advice)
+        if values.shape != u.shape or not np.isfinite(values).all():
+            got = Said(f"shape {values.shape}" if values.shape != u.shape else "nan or infinite values")
+            refuse("The quantile function's result", got, "finite, one number for each u", "Check it near 0 and 1.")
+        return cls(np.maximum.accumulate(values) if _nearly_rising(values) else values)
+
+    def panels(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values and weights of X itself: four points a panel, exact to rounding as the quantile is linear there."""
+        points, weights = np.polynomial.legendre.leggauss(4)
+        z = (GRID[:-1, None] + GRID_STEP * (1 + points)[None, :] / 2).ravel()
+        p = np.tile(GRID_STEP / 2 * weights, len(GRID) - 1) * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+        return interpolate(self.table, z), p / p.sum()
+
+    def condensed(self, groups: int = 128) -> tuple[np.ndarray, np.ndarray]:
+        """Fewer values and weights: two points a group of neighboring scores, with its first four moments."""
+        x, p = (part.reshape(groups, -1) for part in self.panels())
+        mass = p.sum(axis=1)
+        p = p / mass[:, None]
+        middle = np.sum(p * x, axis=1)
+        off = x - middle[:, None]
+        spread = np.sqrt(np.sum(p * off**2, axis=1))
+        safe = np.where(spread > 0, spread, 1.0)
+        skew = np.sum(p * off**3, axis=1) / safe**3
+        half = np.sqrt(1 + skew**2 / 4)
+        share = 0.5 * (1 - skew / (2 * half))  # of the upper point, at skew/2 + half
+        values = np.concatenate([middle + spread * (skew / 2 + half), middle + spread * (skew / 2 - half)])
+        return values, np.concatenate([mass * share, mass * (1 - share)])
+
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        x, p = self.panels()
+        return float(np.sum(p * x))
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        x, p = self.panels()
+        return math.sqrt(float(np.sum(p * (x - np.sum(p * x)) ** 2)))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the table is odd about its middle."""
+        spread = self.table[-1] - self.table[0]
+        odd = self.table + self.table[::-1]
+        return bool(np.abs(odd[1024:-1024] - 2 * self.table[2048]).max() < 1e-9 * spread)
+
+    def cdf(self, x: Any) -> Any:
+        """Φ of the interpolated score."""
+        x = np.asarray(x, dtype=np.float64)
+        inside = scipy.special.ndtr(np.interp(x, self.table, GRID))
+        return np.where(x < self.table[0], 0.0, np.where(x >= self.table[-1], 1.0, inside))
+
+    def quantile(self, u: Any) -> Any:
+        """Interpolated at the score Φ⁻¹(u)."""
+        _, special = namespace(u)
+        return self.from_normal(special.ndtri(u))
+
+    def from_normal(self, z: Any) -> Any:
+        """Interpolated at z."""
+        return interpolate(self.table, z)
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes of |X − mean|: four a panel of the table."""
+        x, p = self.panels()
+        return np.abs(x - np.sum(p * x)), p
+
+    def standardized(self) -> Tabulated:
+        """The same law at mean zero and unit variance."""
+        return Tabulated((self.table - self.mean) / self.sd)
+
+
+def _nearly_rising(values: np.ndarray) -> bool:
+    # Rounding of u near 1 may make a rising function dip by a few ulps.
+    return bool(np.diff(values).min() >= -1e-6 * (np.abs(values).max() + 1e-300))
+
+
+class Empirical(Marginal):
+    """The law of given samples: each value with its weight (one weight alone means equal weights).
+
+    Example:
+        >>> Empirical([0.0, 1.0], weights=[0.75, 0.25]).variance
+        0.1875
+    """
+
+    samples: np.ndarray = declare((-1.0, 1.0), Row(), symbol="x", help="observed values")
+    weights: np.ndarray = declare((1.0,), Row(), symbol="p", help="their weights; one number: equal")
+    values: np.ndarray = derived(lambda law: np.sort(law.samples))
+    mass: np.ndarray = derived(lambda law: law._mass())
+
+    def __check_init__(self):
+        """Refuse weights that are none."""
+        if isinstance(self.weights, jax.core.Tracer):
+            return
+        if self.weights.size not in (1, self.samples.size) or self.weights.min() < 0 or self.weights.sum() <= 0:
+            advice = "Leave them out for equal weights."
+            refuse("`weights`", self.weights, f"one, or {self.samples.size} numbers that are not negative", advice)
+        if self.values[0] == self.values[-1]:
+            refuse("`samples`", Said("one value throughout"), "at least two different values", "Check the data.")
+
+    def _mass(self) -> np.ndarray:
+        each = np.broadcast_to(self.weights, self.samples.shape) if self.weights.size == 1 else self.weights
+        each = each[np.argsort(self.samples, kind="stable")] if each.size == self.samples.size else each
+        return np.cumsum(each) / np.sum(each)
+
+    def _each(self) -> np.ndarray:
+        return np.diff(self.mass, prepend=0.0)
+
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        return float(np.sum(self._each() * self.values))
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation, with the weights as probabilities (no small-sample correction)."""
+        return math.sqrt(float(np.sum(self._each() * (self.values - self.mean) ** 2)))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether values and weights mirror about zero, exactly."""
+        same = np.allclose(self.values, -self.values[::-1], rtol=0, atol=1e-12 * np.abs(self.values).max())
+        return bool(same and np.allclose(self._each(), self._each()[::-1], rtol=0, atol=1e-12))
+
+    def cdf(self, x: Any) -> Any:
+        """Mass at or below x."""
+        place = np.searchsorted(self.values, x, side="right")
+        return np.concatenate([[0.0], self.mass])[place]
+
+    def quantile(self, u: Any) -> Any:
+        """The smallest value whose cumulated mass reaches u."""
+        xp, _ = namespace(u)
+        place = xp.searchsorted(xp.asarray(self.mass), u, side="left")
+        return xp.asarray(self.values)[xp.minimum(place, len(self.values) - 1)]
+
+    def from_normal(self, z: Any) -> Any:
+        """The quantile at Φ(z)."""
+        _, special = namespace(z)
+        return self.quantile(special.ndtr(z)).astype(z.dtype)
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The samples themselves."""
+        return np.abs(self.values - self.mean), self._each()
+
+    def standardized(self) -> Empirical:
+        """The same samples at mean zero and unit variance."""
+        return Empirical((self.samples - self.mean) / self.sd, self.weights)
+
+    def hermite(self, order: int = 401) -> np.ndarray:
+        """Coefficients of a step function, in closed form: each step at z adds Δx He_{n−1}(z)φ(z)/√n!."""
+        z = scipy.special.ndtri(self.mass[:-1])
+        steps = np.diff(self.values) / self.sd
+        keep = (steps > 0) & np.isfinite(z)
+        z, steps = z[keep], steps[keep]
+        base = np.exp(-(z**2) / 4) / (2 * np.pi) ** 0.25
+        psi, previous = base, np.zeros_like(base)
+        coefficients = np.zeros(order + 1)
+        for n in range(1, order + 1):
+            coefficients[n] = np.sum(steps * psi * base) / math.sqrt(n)
+            psi, previous = (z * psi - math.sqrt(n - 1) * previous) / math.sqrt(n), psi
+        return coefficients
+
+
+class SphereProjection(SymmetricLaw):
+    """One coordinate of a point R·U with U uniform on a sphere in D dimensions: the marginal of an elliptical law.
+
+    The radius is given by nodes and weights; it is rescaled so that E R² = D, hence unit variance.
+
+    Example:
+        >>> round(SphereProjection(dimension=40).kurtosis, 6)  # 3D/(D + 2)
+        2.857143
+    """
+
+    dimension: int = declare(40, Count(low=2), symbol="D", help="dimension of the sphere's space")
+    radii: np.ndarray = declare((1.0,), Row(), symbol="R", help="radii, in any unit")
+    weights: np.ndarray = declare((1.0,), Row(), symbol="p", help="their probabilities")
+    scale: float = scale_field()
+
+    def _radii(self) -> tuple[np.ndarray, np.ndarray]:
+        weights = self.weights / self.weights.sum()
+        return self.radii * math.sqrt(self.dimension / np.sum(weights * self.radii**2)), weights
+
+    def size_cdf(self, x: Any) -> Any:
+        """Mean over the radius of I_{(x/R)²}(½, (D − 1)/2)."""
+        radii, weights = self._radii()
+        x = np.asarray(x, dtype=np.float64)
+        square = np.minimum((x[..., None] / radii) ** 2, 1.0)
+        return np.sum(weights * scipy.special.betainc(0.5, (self.dimension - 1) / 2, square), axis=-1)
+
+    def size(self, v: Any, delta: Any) -> Any:
+        """Inverse incomplete beta function for one radius, bisection for several."""
+        radii, _ = self._radii()
+        v = np.asarray(v, dtype=np.float64)
+        if len(radii) == 1:
+            return radii[0] * np.sqrt(scipy.special.betaincinv(0.5, (self.dimension - 1) / 2, v))
+        low, high = np.zeros(v.shape), np.full(v.shape, radii.max())
+        for _ in range(60):
+            middle = (low + high) / 2
+            under = self.size_cdf(middle) < v
+            low, high = np.where(under, middle, low), np.where(under, high, middle)
+        return (low + high) / 2
+
+    def from_normal(self, z: Any) -> Any:
+        """Q(Φ(z)), in numpy alone."""
+        if isinstance(z, jax.Array):
+            advice = "Use the elliptical stimulus itself."
+            refuse("`marginal`", Said("a projection of a sphere"), "a law that a copula can sample", advice)
+        return super().from_normal(z)
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Product of the radius's nodes with those of |U|."""
+        radii, weights = self._radii()
+        v, delta, p = uniform_rule()
+        b = (self.dimension - 1) / 2
+        square = np.where(
+            v < 0.5,
+            scipy.special.betaincinv(0.5, b, np.minimum(v, 0.5)),
+            1 - scipy.special.betaincinv(b, 0.5, np.minimum(delta, 0.5)),
+        )
+        x = self.scale * radii[:, None] * np.sqrt(square)[None, :]
+        return x.ravel(), (weights[:, None] * p[None, :]).ravel()
+
+    def _unit_moment(self, order: float) -> float:
+        radii, weights = self._radii()
+        b = (self.dimension - 1) / 2
+        direction = math.exp(scipy.special.betaln((order + 1) / 2, b) - scipy.special.betaln(0.5, b))
+        return float(np.sum(weights * radii**order)) * direction

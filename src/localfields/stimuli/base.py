@@ -1,0 +1,174 @@
+"""What every stimulus is: samples, and the exact statistics they have."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Count, Nested, Number, Shape, Spec, declare, fields, number
+from .._types import working_dtype
+from ..lattice import Kernel, SquaredExponential, colored
+from ..marginals import Marginal
+
+if TYPE_CHECKING:
+    from .gaussian import DenseGaussian, Gaussian
+
+LARGEST_DRAW = 2**31  # numbers in one call: 8 GB; more is better drawn in pieces
+
+
+class Stimulus(Spec):
+    """A law on a lattice, with mean zero and unit variance unless it says otherwise.
+
+    A new stimulus is one file: a subclass that declares its fields (the first is `shape`) and defines `draw`,
+    `covariance` and `marginal`. Validation, JSON form and command-line options follow from the fields.
+    """
+
+    family: ClassVar[str] = "stimulus"
+
+    shape: eqx.AbstractVar[tuple[int, ...]]
+
+    @property
+    def translation_invariant(self) -> bool:
+        """Whether every shift has the same law (assumption S2)."""
+        return True
+
+    @property
+    def sign_symmetric(self) -> bool:
+        """Whether X and −X have the same law (assumption S3)."""
+        return True
+
+    @property
+    def weakly_dependent(self) -> bool:
+        """Whether distant sites are nearly independent (assumption S1)."""
+        return True
+
+    @property
+    def elliptical(self) -> bool:
+        """Whether the law depends on x only through xᵀΣ⁻¹x; then no marginal can make a field localize."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """Number of sites, N."""
+        return math.prod(self.shape)
+
+    def mean(self) -> float:
+        """Exact mean of every coordinate."""
+        return 0.0
+
+    @abc.abstractmethod
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """Draw `num` samples, (num, size), in code that JAX can compile; numeric fields may be traced."""
+
+    @abc.abstractmethod
+    def covariance(self) -> np.ndarray:
+        """Exact Cov(X_0, X_d) at every displacement d, of the lattice's shape, in float64.
+
+        A stimulus that is not translation invariant returns the whole matrix, (*shape, *shape).
+        """
+
+    @abc.abstractmethod
+    def marginal(self) -> Marginal | None:
+        """Exact law of one coordinate."""
+
+    def sample(self, key: Any, num: int) -> jax.Array:
+        """Draw independent samples.
+
+        Args:
+            key: A JAX random key, or a whole number to make one from.
+            num: How many samples.
+
+        Returns:
+            (num, size) with the sites in C order, float32 unless x64 is on.
+
+        Example:
+            >>> import localfields as lf
+            >>> lf.stimuli.NLGP((40,), xi=3, gain=100).sample(0, 1000).shape
+            (1000, 40)
+        """
+        num = Count(high=LARGEST_DRAW).check("num", num)
+        if num * self.size > LARGEST_DRAW:
+            advice = "Draw in pieces, with one key each from `jax.random.split`."
+            refuse("`num` × sites", num * self.size, f"at most {LARGEST_DRAW}", advice)
+        self._require_one()
+        return _compiled_draw(self, as_key(key), num)
+
+    def _require_one(self) -> None:
+        for field, say in fields(type(self)):
+            value = getattr(self, field.name)
+            if isinstance(say.kind, Number) and np.ndim(value):
+                advice = "An array sweeps an ensemble in training; give one number here."
+                refuse(f"`{field.name}`", Said(f"{np.size(value)} values"), "one number to sample from", advice)
+
+    def gaussian_clone(self) -> Gaussian | DenseGaussian:
+        """The Gaussian with the same mean and covariance: what is left when only second-order structure matters.
+
+        Example:
+            >>> import numpy as np, localfields as lf
+            >>> ising = lf.stimuli.Ising(12, coupling=0.7)
+            >>> bool(np.allclose(ising.gaussian_clone().covariance(), ising.covariance()))
+            True
+        """
+        from .gaussian import DenseGaussian, Gaussian
+
+        covariance = self.covariance()
+        if covariance.shape != self.shape:
+            return DenseGaussian(self.shape, covariance.reshape(self.size, self.size), mean=self.mean())
+        variance = float(covariance.flat[0])
+        return Gaussian(self.shape, mean=self.mean(), scale=math.sqrt(variance), kernel=covariance / variance)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _compiled_draw(stimulus: Stimulus, key: Any, num: int) -> jax.Array:
+    return stimulus.draw(key, num)
+
+
+def as_key(key: Any) -> Any:
+    """Accept a JAX key, or a whole number as its seed."""
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= key < 2**63:
+        return jax.random.key(int(key))
+    if isinstance(key, jax.Array) and (
+        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or (key.shape == (2,) and key.dtype == jnp.uint32)
+    ):
+        return key
+    refuse("`key`", key, "a JAX random key or a whole number", "For example `jax.random.key(0)`, or simply 0.")
+
+
+def lattice_field(default: tuple[int, ...] = (40,), most_axes: int = 3) -> Any:
+    """Declare the lattice a stimulus lives on."""
+    if most_axes == 1:
+        kind = Shape(1, "This stimulus lives on a ring: give (40,) for 40 sites.")
+    else:
+        kind = Shape(most_axes)
+    return declare(default, kind, symbol="N", help="lattice: 40 sites on a ring, or 30x30 on a torus")
+
+
+def lengthscale_field(default: float = 3.0) -> Any:
+    """Declare the lengthscale ξ of the latent correlation."""
+    return number(
+        default,
+        low=0,
+        symbol="ξ",
+        help="lengthscale of the latent correlation, in sites",
+        hint="For independent sites use a small lengthscale, such as 0.1.",
+    )
+
+
+def kernel_field() -> Any:
+    """Declare the correlation kernel: a name, a row, or a function of distance in units of ξ."""
+    help = "correlation against distance: a name, a row of values, or a function of distance/ξ"
+    return declare(SquaredExponential(), Nested("kernel"), symbol="C", help=help)
+
+
+def latent_normals(key: Any, num: int, shape: tuple[int, ...], xi: Any, kernel: Kernel) -> jax.Array:
+    """Correlated standard normals, (num, *shape)."""
+    white = jax.random.normal(key, (num, *shape), working_dtype())
+    return colored(white, kernel, shape, xi)

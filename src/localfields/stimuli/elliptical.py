@@ -1,0 +1,190 @@
+"""Elliptical stimuli X = R Λ U: a radius times a uniform direction, colored. None of them localizes a field.
+
+All are scaled so that the covariance is the kernel's correlation; with a bare radius it would be E[R²]/D of it.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Nested, declare, number
+from .._types import working_dtype
+from ..lattice import Kernel, check_kernel, colored, settle_kernel
+from ..marginals import Marginal, SphereProjection, Tabulated
+from ..marginals import StudentT as StudentTLaw
+from ..marginals.base import uniform_rule
+from .base import Stimulus, kernel_field, lattice_field, lengthscale_field
+
+
+class EllipticalLaw(Stimulus):
+    """What elliptical stimuli share; a subclass says how far out a draw lies."""
+
+    xi: eqx.AbstractVar[float]
+    kernel: eqx.AbstractVar[Kernel]
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a kernel given as a function."""
+        return settle_kernel(given)
+
+    def __check_init__(self):
+        """Check the kernel against the lattice, and warn where it had to be made positive."""
+        check_kernel(self.kernel, self.shape, self.xi)
+
+    @property
+    def elliptical(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def weakly_dependent(self) -> bool:
+        """No: the common radius ties all sites together."""
+        return False
+
+    @abc.abstractmethod
+    def stretch(self, key: Any, length: jax.Array) -> jax.Array:
+        """Factor for each draw of white normals of this length, such that E (factor × length)² = D."""
+
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """Color white noise and stretch each draw to its radius."""
+        for_direction, for_radius = jax.random.split(key)
+        white = jax.random.normal(for_direction, (num, *self.shape), working_dtype())
+        length = jnp.sqrt(jnp.sum(white.reshape(num, -1) ** 2, axis=1))
+        factor = self.stretch(for_radius, length)
+        return colored(white, self.kernel, self.shape, self.xi).reshape(num, self.size) * factor[:, None]
+
+    def covariance(self) -> np.ndarray:
+        """The kernel's correlation."""
+        return self.kernel.correlation(self.shape, self.xi)
+
+
+class StudentT(EllipticalLaw):
+    """Multivariate t: a Gaussian divided by a common random scale. Marginal kurtosis 3 + 6/(ν − 4), ∞ for ν ≤ 4.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.stimuli.StudentT((40,), xi=3, nu=3).marginal().kurtosis
+        inf
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    nu: float = number(
+        5.0,
+        low=2,
+        symbol="ν",
+        help="degrees of freedom: small ν gives heavy tails",
+        hint="At ν ≤ 2 the variance is infinite and the law cannot be normalized.",
+    )
+    kernel: Kernel = kernel_field()
+
+    def stretch(self, key: Any, length: jax.Array) -> jax.Array:
+        """√((ν − 2)/χ²_ν), by the logarithm of a gamma variable, which does not underflow."""
+        nu = jnp.asarray(self.nu, length.dtype)
+        log = jax.random.loggamma(key, nu / 2, length.shape, length.dtype)  # χ²/2
+        return jnp.sqrt((nu - 2) / 2) * jnp.exp(-0.5 * log)
+
+    def marginal(self) -> Marginal:
+        """Student's t at unit variance."""
+        return StudentTLaw(self.nu)
+
+
+class EllipticalShell(EllipticalLaw):
+    """Points on an ellipsoid, R = √D: negative marginal excess kurtosis, −6/(D + 2), and still no localization.
+
+    Example:
+        >>> import localfields as lf
+        >>> round(lf.stimuli.EllipticalShell((40,)).marginal().kurtosis, 3)
+        2.857
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    kernel: Kernel = kernel_field()
+
+    def stretch(self, key: Any, length: jax.Array) -> jax.Array:
+        """√D over the length."""
+        return math.sqrt(self.size) / length
+
+    def marginal(self) -> Marginal:
+        """One coordinate of a sphere."""
+        return SphereProjection(self.size)
+
+
+class EllipticalExtreme(EllipticalLaw):
+    """Radius with density sech²(r − 2) on r ≥ 2 (paper §4.3): no Gaussian-like point of the law is ever drawn.
+
+    Example:
+        >>> import localfields as lf
+        >>> round(lf.stimuli.EllipticalExtreme((40,)).marginal().kurtosis, 3)
+        3.545
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    kernel: Kernel = kernel_field()
+
+    def stretch(self, key: Any, length: jax.Array) -> jax.Array:
+        """R = 2 + artanh(u), with E R² = 4 + 4 ln 2 + π²/12."""
+        u = jax.random.uniform(key, length.shape, length.dtype)
+        second = 4 + 4 * math.log(2) + math.pi**2 / 12
+        return (2 + jnp.arctanh(u)) * (math.sqrt(self.size / second) / length)
+
+    def marginal(self) -> Marginal:
+        """A sphere's coordinate, averaged over the radius."""
+        v, delta, weights = uniform_rule()
+        return SphereProjection(self.size, 2 + 0.5 * np.log1p(2 * v / delta), weights)
+
+
+def _as_radial(name: str, value: Any) -> Any:
+    return Tabulated.of(value) if callable(value) else value
+
+
+def _flat_radius() -> Tabulated:
+    return Tabulated.of(lambda u: u)
+
+
+class Elliptical(EllipticalLaw):
+    """Any radial law, given by the quantile function of R (in any unit; the scale is set so that Cov is the kernel).
+
+    Example:
+        >>> import numpy as np, localfields as lf
+        >>> two_shells = lf.stimuli.Elliptical((40,), xi=3, radial=lambda u: np.where(u < 0.5, 1.0, 2.0))
+        >>> round(two_shells.marginal().kurtosis, 2)
+        3.89
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    radial: Tabulated = declare(
+        _flat_radius(), Nested("marginal", _as_radial), symbol="R", help="law of the radius: its quantile function"
+    )
+    kernel: Kernel = kernel_field()
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate functions; put the radius at E R² = 1."""
+        radial = Nested("marginal", _as_radial).check("radial", given["radial"])
+        if not isinstance(radial, Tabulated):
+            refuse("`radial`", radial, "a quantile function", "Give a function u ↦ r, or a `Tabulated` law.")
+        if radial.table[0] < 0:
+            refuse("`radial`", Said(f"radii from {radial.table[0]:g}"), "a law on r ≥ 0", "A radius is not negative.")
+        return settle_kernel(given) | {"radial": Tabulated(radial.table / math.hypot(radial.mean, radial.sd))}
+
+    def stretch(self, key: Any, length: jax.Array) -> jax.Array:
+        """R at a random normal score, over the length."""
+        z = jax.random.normal(key, length.shape, length.dtype)
+        return self.radial.from_normal(z) * (math.sqrt(self.size) / length)
+
+    def marginal(self) -> Marginal:
+        """A sphere's coordinate, averaged over the radius."""
+        radii, weights = self.radial.condensed()
+        return SphereProjection(self.size, radii, weights)

@@ -1,0 +1,270 @@
+"""Gaussian stimuli, and every site-by-site function of one: NLGP, Kur, any copula."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Nested, Row, declare, derived, number
+from .._types import working_dtype
+from ..lattice import Kernel, check_kernel, settle_kernel
+from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, Tabulated
+from ..marginals.base import latent_row
+from .base import Stimulus, kernel_field, latent_normals, lattice_field, lengthscale_field
+
+
+class GaussianCopula(Stimulus):
+    """X_i = T(Z_i): a stationary Gaussian Z, and the increasing map T that gives each site its marginal."""
+
+    xi: eqx.AbstractVar[float]
+    kernel: eqx.AbstractVar[Kernel]
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a kernel given as a function."""
+        return settle_kernel(given)
+
+    def __check_init__(self):
+        """Check the kernel against the lattice, and warn where it had to be made positive."""
+        check_kernel(self.kernel, self.shape, self.xi)
+
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """Color white noise, then map each site."""
+        z = latent_normals(key, num, self.shape, self.xi, self.kernel)
+        return self.marginal().from_normal(z).reshape(num, self.size)
+
+    def latent_correlation(self) -> np.ndarray:
+        """Correlation of the latent Gaussian at every displacement."""
+        return self.kernel.correlation(self.shape, self.xi)
+
+    def covariance(self) -> np.ndarray:
+        """The latent correlation seen through the marginal: a closed form, or the Hermite series."""
+        law = self.marginal()
+        return law.variance * law.correlation(self.latent_correlation())
+
+    def covariance_error(self) -> float:
+        """Bound on the error of `covariance` from cutting the Hermite series (0 for closed forms)."""
+        law = self.marginal()
+        return law.variance * law.correlation_error(self.latent_correlation())
+
+    @classmethod
+    def with_correlation(cls, wanted: Any, **values: Any) -> Self:
+        """Solve the inverse problem: the stimulus of this family whose *output* has a wanted correlation.
+
+        Args:
+            wanted: Correlation row of the lattice's shape, 1 at displacement zero.
+            **values: The other fields (gain, k, …).
+
+        Raises:
+            InputError: When no Gaussian latent gives that correlation.
+
+        Example:
+            >>> import numpy as np, localfields as lf
+            >>> wanted = lf.stimuli.Ising(40, coupling=0.7).covariance()
+            >>> twin = lf.stimuli.NLGP.with_correlation(wanted, gain=100)
+            >>> bool(np.allclose(twin.covariance(), wanted))
+            True
+        """
+        row = Row(axes=None).check("wanted", wanted)
+        law = cls(row.shape, xi=0.1, **values).marginal()
+        return cls(row.shape, xi=1.0, kernel=latent_row(law, row), **values)
+
+
+class Gaussian(GaussianCopula):
+    """A stationary Gaussian process. Its fields never localize: the network finds the flattest favorable mode.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.stimuli.Gaussian((40,), xi=3).covariance()[:3].round(4)
+        array([1.    , 0.8948, 0.6412])
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    scale: float = number(1.0, low=0, symbol="σ", help="standard deviation of every coordinate")
+    offset: float = number(0.0, symbol="μ", help="mean of every coordinate")
+    kernel: Kernel = kernel_field()
+
+    @property
+    def elliptical(self) -> bool:
+        """The Gaussian is elliptical."""
+        return True
+
+    @property
+    def sign_symmetric(self) -> bool:
+        """Unless it has a mean."""
+        return isinstance(self.offset, float) and self.offset == 0
+
+    def mean(self) -> float:
+        """The offset."""
+        return self.offset
+
+    def marginal(self) -> Marginal:
+        """Normal; its mean is the stimulus's own."""
+        return Normal(scale=self.scale)
+
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """Correlated normals, scaled and moved."""
+        return super().draw(key, num) + self.offset
+
+
+class NLGP(GaussianCopula):
+    """Nonlinear Gaussian process, erf(gZ)/𝒵(g): from Gaussian (g → 0) to sharp-edged ±1 data (g → ∞).
+
+    The paper's main model (§2.2) and its predecessor's, which writes erf(gz/√2): that is this one at gain g/√2.
+    Covariance by the arcsine law; excess kurtosis between 0 and −2 in closed form.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.stimuli.NLGP((40,), xi=3, gain=100).covariance()[:3].round(4)
+        array([1.    , 0.7112, 0.4439])
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    gain: float = number(
+        3.0,
+        low=0,
+        symbol="g",
+        help="gain of the error function; large gains give ±1 data",
+        hint="Gain 0 is the Gaussian limit: use `Gaussian` or `.gaussian_clone()`.",
+    )
+    kernel: Kernel = kernel_field()
+
+    def marginal(self) -> Marginal:
+        """The law of erf(gZ)/𝒵."""
+        return ErfNormal(self.gain)
+
+
+class Kur(GaussianCopula):
+    """Gaussian copula with the algebraic marginal of tail index k: kurtosis of either sign at one covariance shape.
+
+    Excess kurtosis is ∞ for k ≤ 4, zero at k = 5.8901 and −1.2 in the limit (paper §2.3). For k ≤ 4 covariances
+    estimated from samples converge too slowly to be trusted; `covariance` is exact.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.stimuli.Kur((40,), xi=3, k=3).marginal().kurtosis
+        inf
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    k: float = number(
+        10.0,
+        low=2,
+        symbol="k",
+        help="tail index: large k gives light tails, small k heavy ones",
+        hint="At k ≤ 2 the variance is infinite and the law cannot be normalized.",
+    )
+    kernel: Kernel = kernel_field()
+
+    def marginal(self) -> Marginal:
+        """The algebraic law."""
+        return Algebraic(self.k)
+
+
+def _as_marginal(name: str, value: Any) -> Any:
+    return Tabulated.of(value) if callable(value) else value
+
+
+class Copula(GaussianCopula):
+    """Gaussian copula with any marginal: a law of `lf.marginals`, or a quantile function of your own.
+
+    Example:
+        >>> import numpy as np, localfields as lf
+        >>> lf.stimuli.Copula((40,), xi=2, marginal_law=lf.marginals.Logistic()).covariance()[1].round(6)
+        0.777593
+        >>> skewed = lf.stimuli.Copula((40,), marginal_law=lambda u: -np.log1p(-u))  # exponential, standardized
+        >>> skewed.sign_symmetric
+        False
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    xi: float = lengthscale_field()
+    marginal_law: Marginal = declare(
+        Laplace(),
+        Nested("marginal", _as_marginal),
+        symbol="F",
+        help="law of each site: a name such as laplace or student-t:nu=5, or a quantile function",
+    )
+    kernel: Kernel = kernel_field()
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a kernel given as a function; put the marginal at mean zero and unit variance."""
+        law = Nested("marginal", _as_marginal).check("marginal_law", given["marginal_law"])
+        return settle_kernel(given) | {"marginal_law": law.standardized()}  # type: ignore[attr-defined]
+
+    @property
+    def sign_symmetric(self) -> bool:
+        """As the marginal is."""
+        return self.marginal_law.symmetric
+
+    def marginal(self) -> Marginal:
+        """The law given, standardized."""
+        return self.marginal_law
+
+
+class DenseGaussian(Stimulus):
+    """A Gaussian with any covariance matrix: the clone of stimuli that are not translation invariant."""
+
+    shape: tuple[int, ...] = lattice_field((2,))
+    matrix: np.ndarray = declare(
+        ((1.0, 0.0), (0.0, 1.0)), Row(axes=2), symbol="Σ", help="covariance matrix, (size, size), sites in C order"
+    )
+    offset: float = number(0.0, symbol="μ", help="mean of every coordinate")
+    root: np.ndarray = derived(lambda stimulus: stimulus._root())
+
+    def _root(self) -> np.ndarray:
+        if self.matrix.shape != (self.size, self.size):
+            advice = "Give one row and one column a site."
+            refuse("`matrix`", Said(f"shape {self.matrix.shape}"), f"of shape {(self.size, self.size)}", advice)
+        if np.abs(self.matrix - self.matrix.T).max() > 1e-9 * np.abs(self.matrix).max():
+            refuse("`matrix`", Said("one that is not symmetric"), "a covariance", "Average it with its transpose.")
+        values, vectors = np.linalg.eigh(self.matrix)
+        if values.min() < -1e-9 * values.max():
+            got = Said(f"one with an eigenvalue of {values.min():.2g}")
+            refuse("`matrix`", got, "positive semidefinite", "Cut its negative eigenvalues first.")
+        return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+
+    @property
+    def translation_invariant(self) -> bool:
+        """Not in general."""
+        return False
+
+    @property
+    def elliptical(self) -> bool:
+        """The Gaussian is elliptical."""
+        return True
+
+    @property
+    def sign_symmetric(self) -> bool:
+        """Unless it has a mean."""
+        return isinstance(self.offset, float) and self.offset == 0
+
+    def mean(self) -> float:
+        """The offset."""
+        return self.offset
+
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """White noise through the symmetric root."""
+        white = jax.random.normal(key, (num, self.size), working_dtype())
+        root = jnp.asarray(self.root, white.dtype)
+        return jnp.matmul(white, root, precision=jax.lax.Precision.HIGHEST) + self.offset
+
+    def covariance(self) -> np.ndarray:
+        """The matrix, (*shape, *shape)."""
+        return self.matrix.reshape(self.shape * 2)
+
+    def marginal(self) -> Marginal | None:
+        """Normal when every site has the same variance."""
+        variances = np.diag(self.matrix)
+        same = np.ptp(variances) <= 1e-12 * variances.max()
+        return Normal(scale=math.sqrt(variances[0])) if same else None

@@ -1,0 +1,175 @@
+"""Pulses: one interval (on a torus, one rectangle), the finite stimuli whose population averages are plain sums."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Choice, Count, declare
+from .._types import working_dtype
+from ..marginals import Empirical, Marginal, TwoPoint
+from .base import Stimulus, lattice_field
+
+
+def _coding_field() -> Any:
+    help = "signs: ±1 with a random overall sign; zero-one: 1 inside the pulse and 0 outside, not normalized"
+    return declare("signs", Choice(("signs", "zero-one")), help=help)
+
+
+class Pulse(Stimulus):
+    """What pulses share. Where a pulse lies is the subclass's; coding, mean, marginal and covariance follow."""
+
+    coding: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def inside(self, key: Any, num: int) -> jax.Array:
+        """Whether each site lies in the pulse, (num, *shape)."""
+
+    @abc.abstractmethod
+    def coverage(self) -> float:
+        """Probability that a site lies in the pulse."""
+
+    @abc.abstractmethod
+    def pair_coverage(self) -> np.ndarray:
+        """Probability that two sites both do, at every displacement (or for every pair)."""
+
+    @property
+    def sign_symmetric(self) -> bool:
+        """With a random overall sign."""
+        return self.coding == "signs"
+
+    @property
+    def weakly_dependent(self) -> bool:
+        """No: there is one pulse, and distant sites know of each other."""
+        return False
+
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """Place the pulse, then code it."""
+        for_place, for_sign = jax.random.split(key)
+        pulse = self.inside(for_place, num).reshape(num, self.size).astype(working_dtype())
+        if self.coding == "zero-one":
+            return pulse
+        return jax.random.rademacher(for_sign, (num, 1), pulse.dtype) * (2 * pulse - 1)
+
+    def mean(self) -> float:
+        """Zero with a random sign, the fraction covered without."""
+        return 0.0 if self.coding == "signs" else self.coverage()
+
+    def marginal(self) -> Marginal:
+        """±1, or 0 and 1 with the fraction covered."""
+        p = self.coverage()
+        return TwoPoint() if self.coding == "signs" else Empirical([0.0, 1.0], [1 - p, p])
+
+    def covariance(self) -> np.ndarray:
+        """From the chance that two sites both lie in the pulse."""
+        p, both = self.coverage(), self.pair_coverage()
+        # With a random sign the product of two sites is −1 exactly when one is inside and the other is not.
+        return both - p**2 if self.coding == "zero-one" else 1 - 4 * (p - both)
+
+
+class SinglePulse(Pulse):
+    """A pulse at a uniformly random place, its length uniform between `shortest` and `longest` sites (notes, SP).
+
+    On a torus each axis has its own place and length. The law has only N × (number of lengths) atoms an axis.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.stimuli.SinglePulse((40,), shortest=2, longest=4).covariance()[:3].round(3)
+        array([1.   , 0.9  , 0.8  ])
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    shortest: int = declare(4, Count(), symbol="ℓ₋", help="shortest pulse, in sites")
+    longest: int = declare(8, Count(), symbol="ℓ₊", help="longest pulse, in sites")
+    coding: str = _coding_field()
+
+    def __check_init__(self):
+        """Refuse lengths that do not fit."""
+        if not self.shortest <= self.longest <= min(self.shape):
+            got = Said(f"lengths from {self.shortest} to {self.longest} on {self.shape}")
+            advice = "Every axis must hold the longest pulse."
+            refuse("`shortest` and `longest`", got, f"in order and at most {min(self.shape)}", advice)
+        if self.shortest == min(self.shape) == max(self.shape) and self.coding == "zero-one":
+            advice = "Shorten it, or use the coding by signs."
+            refuse("`shortest`", self.shortest, "less than the whole lattice", advice)
+
+    def inside(self, key: Any, num: int) -> jax.Array:
+        """An interval on each axis; their product."""
+        result = jnp.ones((num,) + (1,) * len(self.shape), bool)
+        for axis, n in enumerate(self.shape):
+            for_start, for_length = jax.random.split(jax.random.fold_in(key, axis))
+            start = jax.random.randint(for_start, (num, 1), 0, n)
+            length = jax.random.randint(for_length, (num, 1), self.shortest, self.longest + 1)
+            covered = (jnp.arange(n)[None, :] - start) % n < length
+            result = result & covered.reshape([num] + [n if other == axis else 1 for other in range(len(self.shape))])
+        return result
+
+    def _lengths(self) -> np.ndarray:
+        return np.arange(self.shortest, self.longest + 1)
+
+    def coverage(self) -> float:
+        """Product over the axes of mean length over N."""
+        return math.prod(float(self._lengths().mean()) / n for n in self.shape)
+
+    def pair_coverage(self) -> np.ndarray:
+        """Product over the axes of E[(ℓ − d)₊ + (ℓ − N + d)₊]/N."""
+        result = np.ones(self.shape)
+        for axis, n in enumerate(self.shape):
+            d = np.arange(n)[:, None]
+            overlap = np.maximum(self._lengths() - d, 0) + np.where(d > 0, np.maximum(self._lengths() - n + d, 0), 0)
+            result = result * overlap.mean(axis=1).reshape([-1 if a == axis else 1 for a in range(len(self.shape))]) / n
+        return result
+
+
+class BlockPulse(Pulse):
+    """A pulse of fixed length in one of the N/ℓ disjoint blocks of the ring: finite, and not translation invariant.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.stimuli.BlockPulse((6,), length=3, coding="zero-one").covariance()[0]
+        array([ 0.25,  0.25,  0.25, -0.25, -0.25, -0.25])
+    """
+
+    shape: tuple[int, ...] = lattice_field()
+    length: int = declare(4, Count(), symbol="ℓ", help="length of a block, in sites; it divides the lattice")
+    coding: str = _coding_field()
+
+    def __check_init__(self):
+        """Refuse a length that does not tile the lattice."""
+        if any(n % self.length for n in self.shape) or all(n == self.length for n in self.shape):
+            advice = "Choose a length that divides every axis, with at least two blocks."
+            refuse("`length`", self.length, f"a proper divisor of the axes of {self.shape}", advice)
+
+    @property
+    def translation_invariant(self) -> bool:
+        """Only under shifts by whole blocks."""
+        return False
+
+    def _blocks(self) -> tuple[np.ndarray, int]:
+        counts = tuple(n // self.length for n in self.shape)
+        number = np.arange(math.prod(counts)).reshape(counts)
+        for axis in range(len(counts)):
+            number = np.repeat(number, self.length, axis=axis)
+        return number, math.prod(counts)
+
+    def inside(self, key: Any, num: int) -> jax.Array:
+        """One block of all."""
+        number, count = self._blocks()
+        chosen = jax.random.randint(key, (num, 1), 0, count)
+        return (jnp.asarray(number.reshape(1, -1)) == chosen).reshape((num, *self.shape))
+
+    def coverage(self) -> float:
+        """One over the number of blocks."""
+        return 1 / self._blocks()[1]
+
+    def pair_coverage(self) -> np.ndarray:
+        """The same for two sites of one block, zero otherwise; (*shape, *shape)."""
+        number, count = self._blocks()
+        return (number.ravel()[:, None] == number.ravel()[None, :]).reshape(self.shape * 2) / count
