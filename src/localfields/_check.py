@@ -34,6 +34,5 @@ def unknown(what: str, got: str, known: Iterable[str]) -> NoReturn:
     """Refuse a name that is not among the known ones, with the nearest ones as advice."""
     known = sorted(known)
     near = difflib.get_close_matches(str(got), known, n=1, cutoff=0.5)
-    advice = f"Did you mean `{near[0]}`?" if near else f"Choose one of: {', '.join(known)}."
-    listed = ", ".join(known) if near else "one of those listed next"
-    raise InputError(f"{what} must be {listed}, got {show(got)}. {advice}")
+    advice = f"Did you mean `{near[0]}`?" if near else "Choose one from that list."
+    raise InputError(f"{what} must be one of {', '.join(known)}; got {show(got)}. {advice}")

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from ._check import InputError, Said, refuse, show, unknown
 
@@ -49,7 +50,7 @@ class Number:
 
     def check(self, name: str, value: Any) -> Any:
         """Return a float (or a float64 array for a sweep), or refuse."""
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             return value
         hint = self.hint or "Give a plain number."
         try:
@@ -142,8 +143,8 @@ class Shape:
 
     def parse(self, name: str, text: str) -> tuple[int, ...]:
         """Read 40, 30x30, 30,30 or (30, 30)."""
-        parts = [part for part in re.split(r"[x,\s]+", text.strip(" ()[]")) if part]
-        if not parts or not all(re.fullmatch(r"-?\d{1,18}", part) for part in parts):
+        parts = re.split(r"\s*[x,\s]\s*", text.strip(" ()[],"))
+        if not all(re.fullmatch(r"-?\d{1,18}", part) for part in parts):
             refuse(f"`{name}`", text, "whole numbers joined by x", "Give 40 for a ring, 30x30 for a torus.")
         return self.check(name, tuple(int(part) for part in parts))
 
@@ -190,7 +191,7 @@ class Row:
 
     def check(self, name: str, value: Any) -> np.ndarray:
         """Return a float64 array, or refuse."""
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             return value  # type: ignore[return-value]
         try:
             if isinstance(value, (bool, str, bytes, complex)) or value is None:
@@ -225,7 +226,7 @@ class Nested:
     family: str
     convert: Callable[[str, Any], Any] | None = None
     static: ClassVar[bool] = False
-    metavar: ClassVar[str] = "NAME[:FIELD=VALUE,…]"
+    metavar: ClassVar[str] = "NAME"
 
     def check(self, name: str, value: Any) -> Spec:
         """Return the specification, or refuse."""
@@ -243,7 +244,10 @@ class Nested:
         """Read `laplace` or `algebraic:k=5` from the command line."""
         kind, _, rest = text.partition(":")
         cls = find(self.family, kind)
-        options = dict(part.partition("=")[::2] for part in rest.split(",") if part)
+        options: dict[str, str] = {}
+        for part in rest.split(",") if rest else []:
+            key, _, text_value = part.partition("=")
+            options[key] = text_value
         return from_text(cls, options)
 
     def encode(self, value: Spec) -> dict[str, Any] | str:
@@ -349,7 +353,9 @@ def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dic
     names = [field.name for field, _ in declared]
     if len(args) > len(names):
         got = Said(f"{len(args)}")
-        refuse(f"The number of values for {cls.__name__}", got, f"at most {len(names)}", f"They are {', '.join(names)}.")
+        refuse(
+            f"The number of values for {cls.__name__}", got, f"at most {len(names)}", f"They are {', '.join(names)}."
+        )
     for name in kwargs:
         if name not in names:
             unknown(f"A field of {cls.__name__}", name, names)
@@ -379,8 +385,10 @@ def _shown(value: Any) -> str:
 
 
 def fields(cls: type[Spec]) -> list[tuple[dataclasses.Field, Declared]]:
-    """Return the declared fields of a specification class, in order."""
-    return [(field, field.metadata["spec"]) for field in dataclasses.fields(cls) if "spec" in field.metadata]
+    """Return the declared fields of a specification class, in the order its body declares them."""
+    order = list(inspect.get_annotations(cls))
+    declared = [(field, field.metadata["spec"]) for field in dataclasses.fields(cls) if "spec" in field.metadata]
+    return sorted(declared, key=lambda pair: order.index(pair[0].name) if pair[0].name in order else -1)
 
 
 def name_of(cls: type[Spec]) -> str:

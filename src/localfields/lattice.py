@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from ._check import Said, refuse, show
 from ._spec import Row, Shape, Spec, declare
@@ -285,7 +286,7 @@ def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
         if np.ndim(xi):
             advice = "Give a kernel by name, or a class of your own, to sweep the lengthscale."
             refuse("`xi`", Said(f"{np.size(xi)} values"), "one number when the kernel is a fixed row", advice)
-    if isinstance(xi, jax.core.Tracer):
+    if isinstance(xi, Tracer):
         return  # inside compiled code; the value was checked where it was made
     change = kernel.distortion(shape, xi)
     if change > NOTICEABLE:

@@ -1,5 +1,4 @@
-"""What every one-dimensional law knows: exact moments, quantiles, one quadrature rule, and how it passes through a
-Gaussian copula.
+"""What every one-dimensional law knows: exact moments, quantiles, one quadrature rule, its way through a copula.
 
 The laws are symmetric about zero (except tabulated and empirical ones, which are centered where it matters) and
 have standard deviation `scale`. A law is defined by one function, the size of X that is exceeded with a given

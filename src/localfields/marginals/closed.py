@@ -59,7 +59,7 @@ class Normal(Marginal):
     """The standard normal.
 
     Example:
-        >>> Normal().kurtosis
+        >>> round(Normal().kurtosis, 12)
         3.0
     """
 
@@ -194,7 +194,7 @@ class Algebraic(SymmetricLaw):
 
     @property
     def tail_index(self) -> float:
-        """k."""
+        """The exponent of the tail, k."""
         return float(self.k)
 
     def deviation(self) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.special
+from jax.core import Tracer
 
 from .._check import Said, refuse
 from .._spec import Count, Row, declare, derived, number
@@ -71,7 +72,7 @@ class StudentT(TabulatedLaw):
 
     @property
     def tail_index(self) -> float:
-        """ν."""
+        """The degrees of freedom, ν."""
         return float(self.nu)
 
     def size(self, v: Any, delta: Any) -> Any:
@@ -168,7 +169,7 @@ class Tabulated(Marginal):
 
     def __check_init__(self):
         """Refuse a table that is no quantile function."""
-        if isinstance(self.table, jax.core.Tracer):
+        if isinstance(self.table, Tracer):
             return
         if self.table.shape != GRID.shape:
             advice = "Use `Tabulated.of(quantile_function)`."
@@ -271,7 +272,7 @@ class Empirical(Marginal):
     """The law of given samples: each value with its weight (one weight alone means equal weights).
 
     Example:
-        >>> Empirical([0.0, 1.0], weights=[0.75, 0.25]).variance
+        >>> round(Empirical([0.0, 1.0], weights=[0.75, 0.25]).variance, 12)
         0.1875
     """
 
@@ -282,7 +283,7 @@ class Empirical(Marginal):
 
     def __check_init__(self):
         """Refuse weights that are none."""
-        if isinstance(self.weights, jax.core.Tracer):
+        if isinstance(self.weights, Tracer):
             return
         if self.weights.size not in (1, self.samples.size) or self.weights.min() < 0 or self.weights.sum() <= 0:
             advice = "Leave them out for equal weights."

@@ -15,7 +15,7 @@ import numpy as np
 from .._check import Said, refuse
 from .._spec import Count, Nested, Number, Shape, Spec, declare, fields, number
 from .._types import working_dtype
-from ..lattice import Kernel, SquaredExponential, colored
+from ..lattice import Given, Kernel, SquaredExponential, colored
 from ..marginals import Marginal
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ class Stimulus(Spec):
 
         covariance = self.covariance()
         if covariance.shape != self.shape:
-            return DenseGaussian(self.shape, covariance.reshape(self.size, self.size), mean=self.mean())
+            return DenseGaussian(self.shape, covariance.reshape(self.size, self.size), offset=self.mean())
         variance = float(covariance.flat[0])
-        return Gaussian(self.shape, mean=self.mean(), scale=math.sqrt(variance), kernel=covariance / variance)
+        return Gaussian(self.shape, offset=self.mean(), scale=math.sqrt(variance), kernel=Given(covariance / variance))
 
 
 @functools.partial(jax.jit, static_argnums=2)

@@ -157,9 +157,9 @@ class Elliptical(EllipticalLaw):
 
     Example:
         >>> import numpy as np, localfields as lf
-        >>> two_shells = lf.stimuli.Elliptical((40,), xi=3, radial=lambda u: np.where(u < 0.5, 1.0, 2.0))
-        >>> round(two_shells.marginal().kurtosis, 2)
-        3.89
+        >>> disk = lf.stimuli.Elliptical((40,), xi=3, radial=lambda u: np.sqrt(u))
+        >>> round(disk.marginal().kurtosis, 4)  # 3D/(D + 2) · E R⁴/(E R²)²
+        3.8095
     """
 
     shape: tuple[int, ...] = lattice_field()

@@ -65,7 +65,7 @@ class Pulse(Stimulus):
     def marginal(self) -> Marginal:
         """±1, or 0 and 1 with the fraction covered."""
         p = self.coverage()
-        return TwoPoint() if self.coding == "signs" else Empirical([0.0, 1.0], [1 - p, p])
+        return TwoPoint() if self.coding == "signs" else Empirical(np.array([0.0, 1.0]), np.array([1 - p, p]))
 
     def covariance(self) -> np.ndarray:
         """From the chance that two sites both lie in the pulse."""
@@ -82,7 +82,7 @@ class SinglePulse(Pulse):
     Example:
         >>> import localfields as lf
         >>> lf.stimuli.SinglePulse((40,), shortest=2, longest=4).covariance()[:3].round(3)
-        array([1.   , 0.9  , 0.8  ])
+        array([1. , 0.9, 0.8])
     """
 
     shape: tuple[int, ...] = lattice_field()

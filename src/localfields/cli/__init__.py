@@ -1,0 +1,70 @@
+"""The command line: a thin shell. Each command's module is imported when that command is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
+    "sample": "Draw samples of a stimulus, to a file or as a picture.",
+}
+
+USAGE = """usage: localfields [--plugin MODULE] COMMAND [OPTIONS]
+
+When does a neuron's receptive field become localized, where, and why?
+
+commands:
+{commands}
+
+options:
+  --plugin MODULE   import a module (or a .py file) of your own first; its stimuli join the others
+  --version         print the version
+  -h, --help        print this, or after a command that command's options
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command; a user's mistake is one line on stderr and exit code 2."""
+    from .._check import InputError
+
+    try:
+        _dispatch(list(sys.argv[1:] if argv is None else argv))
+    except InputError as error:
+        print(f"localfields: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("localfields: interrupted.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing to tell
+        sys.exit(141)
+
+
+def _dispatch(argv: list[str]) -> None:
+    from .._check import refuse, unknown
+
+    plugins = []
+    while "--plugin" in argv:
+        place = argv.index("--plugin")
+        if place + 1 == len(argv):
+            refuse("`--plugin`", "nothing", "followed by a module", "For example --plugin my_stimuli.")
+        plugins.append(argv[place + 1])
+        del argv[place : place + 2]
+    if not argv or argv[0] in ("-h", "--help"):
+        listed = "\n".join(f"  {name:<17} {meaning}" for name, meaning in COMMANDS.items())
+        print(USAGE.format(commands=listed), end="")
+        return
+    if argv[0] == "--version":
+        from .. import __version__
+
+        print(f"localfields {__version__}")
+        return
+    if argv[0] not in COMMANDS:
+        unknown("The command", argv[0], COMMANDS)
+    from ._options import load_plugins
+
+    load_plugins(plugins)
+    importlib.import_module(f".{argv[0]}", __name__).run(argv[1:])

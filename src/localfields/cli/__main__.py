@@ -1,0 +1,5 @@
+"""`python -m localfields.cli` is `localfields`."""
+
+from . import main
+
+main()

@@ -1,0 +1,154 @@
+"""From the fields of a specification to command-line options, by way of tyro."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import io
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from .._check import InputError, refuse, unknown
+from .._spec import Nested, Row, Shape, Spec, fields, from_text, name_of
+
+
+def load_plugins(names: Sequence[str]) -> None:
+    """Import the entry points of installed packages, and the modules or files named with `--plugin`."""
+    for point in importlib.metadata.entry_points(group="localfields"):
+        point.load()
+    for name in names:
+        try:
+            if name.endswith(".py"):
+                location = importlib.util.spec_from_file_location(Path(name).stem, name)
+                assert location is not None and location.loader is not None
+                module = importlib.util.module_from_spec(location)
+                sys.modules[Path(name).stem] = module
+                location.loader.exec_module(module)
+            else:
+                sys.path.insert(0, str(Path.cwd()))
+                importlib.import_module(name)
+        except (ImportError, OSError) as error:
+            refuse("`--plugin`", name, f"a module or file that can be imported ({error})", "Check its name.")
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between runs, apart for each kind of processor."""
+    import hashlib
+    import os
+    import platform
+
+    import jax
+
+    info = Path("/proc/cpuinfo")
+    flags = [line for line in info.read_text().splitlines() if line.startswith("flags")] if info.exists() else []
+    cpu = hashlib.sha256("".join([platform.machine(), *flags[:1]]).encode()).hexdigest()[:12]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    jax.config.update("jax_compilation_cache_dir", str(base / "localfields" / f"jax-{cpu}"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def option(annotation: Any, default: Any, help: str, metavar: str | None = None) -> tuple[Any, Any, str, str | None]:
+    """One option of a command's own: type, default, meaning."""
+    return annotation, default, help, metavar
+
+
+def spec_command(cls: type[Spec], options: Mapping[str, tuple[Any, Any, str, str | None]], run: Callable) -> Callable:
+    """Make a function whose signature is the fields of `cls` and then `options`, for tyro to read.
+
+    The fields arrive as text and are parsed by their own kinds, so that a mistake gets the same message as in Python.
+    """
+    parameters = []
+    typed = [(field, say) for field, say in fields(cls) if not isinstance(say.kind, Row)]  # arrays: from Python
+    for field, say in typed:
+        symbol = f"{say.symbol}: " if say.symbol else ""
+        parameters.append(
+            _parameter(field.name, str, _text(say.kind, field.default), f"{symbol}{say.help}", say.kind.metavar)
+        )
+    for name, (annotation, default, help, metavar) in options.items():
+        parameters.append(_parameter(name, annotation, default, help, metavar))
+    defaults = {field.name: _text(say.kind, field.default) for field, say in typed}
+
+    def command(**values: Any) -> None:
+        given = {name: values.pop(name) for name in defaults}
+        changed = {name: text for name, text in given.items() if text != defaults[name]}
+        run(from_text(cls, changed), **values)
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__doc__ = inspect.getdoc(cls)
+    command.__name__ = name_of(cls).replace("-", "_")
+    return command
+
+
+def _parameter(name: str, annotation: Any, default: Any, help: str, metavar: str | None) -> inspect.Parameter:
+    note = tyro.conf.arg(help=help, metavar=metavar) if metavar else tyro.conf.arg(help=help)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=Annotated[annotation, note])
+
+
+def _text(kind: Any, value: Any) -> str:
+    if isinstance(kind, Shape):
+        return "x".join(str(n) for n in value)
+    if isinstance(kind, Nested):
+        return name_of(type(value))
+    return str(value)
+
+
+def run_one_of(commands: Mapping[str, Callable], argv: Sequence[str], prog: str, what: str, description: str) -> None:
+    """Run the command named first in `argv`, or print the list of them."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(f"usage: {prog} {what.upper()} [OPTIONS]\n\n{description}\n")
+        for name, command in commands.items():
+            print(f"  {name:<20} {_first_sentence(command)}")
+        print(f"\nOptions of one: {prog} NAME --help")
+        return
+    if argv[0] not in commands:
+        unknown(f"The {what}", argv[0], commands)
+    run_command(commands[argv[0]], argv[1:], f"{prog} {argv[0]}")
+
+
+def _first_sentence(command: Callable) -> str:
+    text = (command.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+    return text if len(text) <= 96 else text[:95] + "…"
+
+
+def run_command(command: Callable, argv: Sequence[str], prog: str) -> None:
+    """Parse with tyro and run. What tyro finds wrong is told in one line, like every other mistake."""
+    names = [name.replace("_", "-") for name in inspect.signature(command).parameters]
+    for word in argv:
+        flag = word.removeprefix("--").partition("=")[0]
+        known = flag.replace("_", "-") in [*names, *(f"no-{name}" for name in names), "help"]
+        if word.startswith("--") and not known:
+            unknown(f"An option of `{prog}`", f"--{flag}", [f"--{name}" for name in names])
+    wanted_help = any(word in ("-h", "--help") for word in argv)
+    captured = io.StringIO()
+    parsed: dict[str, Any] = {}
+
+    def keep(**values: Any) -> None:
+        parsed.update(values)
+
+    keep.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    keep.__annotations__ = getattr(command, "__annotations__", {})
+    keep.__doc__ = command.__doc__
+    try:
+        with contextlib.nullcontext() if wanted_help else contextlib.redirect_stderr(captured):
+            tyro.cli(keep, args=list(argv), prog=prog)
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            return
+        raise InputError(_one_line(captured.getvalue(), prog)) from None
+    command(**parsed)
+
+
+def _one_line(box: str, prog: str) -> str:
+    text = re.sub(r"\x1b\[[0-9;]*m|[─│╭╮╰╯━┃┏┓┗┛├┤]", " ", box)
+    text = " ".join(text.replace("For full helptext, run", "For all options, run").split())
+    return text or f"the options could not be read. For all options, run {prog} --help."

@@ -1,0 +1,89 @@
+"""`localfields sample`: draws of one stimulus, to a file, as a picture, or summed up in a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ._options import option, run_one_of, spec_command, use_compilation_cache
+
+SUFFIXES = (".npz", ".npy", ".csv")
+
+OPTIONS = {
+    "num": option(str, "1000", "how many samples", "INT"),
+    "seed": option(str, "0", "seed of the random key", "INT"),
+    "out": option(str, "", "file to write: .npz (samples and specification), .npy or .csv", "PATH"),
+    "plot": option(bool, False, "also draw a picture, beside --out or named after the stimulus"),
+    "overwrite": option(bool, False, "replace files that exist"),
+}
+
+
+def run(argv: Sequence[str]) -> None:
+    """Offer every registered stimulus as a subcommand."""
+    from .. import stimuli as stimuli
+    from .._spec import registered
+
+    commands = {name: spec_command(cls, OPTIONS, draw) for name, cls in registered("stimulus").items()}
+    about = "Draw samples of a stimulus. Its parameters are options; all have defaults."
+    run_one_of(commands, argv, "localfields sample", "stimulus", about)
+
+
+def draw(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite: bool) -> None:
+    """Draw, and write or show."""
+    import numpy as np
+
+    from .._check import show
+    from .._files import check_target, publish
+    from .._spec import Count, name_of
+
+    count = Count(high=2**31).parse("num", num)
+    start = Count(low=0, high=2**62).parse("seed", seed)
+    target = Path(out) if out else None
+    picture = (target or Path(name_of(type(stimulus)))).with_suffix(".png") if plot else None
+    if target is not None:
+        check_target(target, SUFFIXES, overwrite)
+    if picture is not None:
+        check_target(picture, (".png",), overwrite)
+    use_compilation_cache()
+    x = np.asarray(stimulus.sample(start, count))
+    if target is not None:
+        publish(target, lambda path: _write(path, x, stimulus, start))
+        print(f"wrote {count} samples of {stimulus.size} sites to {target}")
+    if picture is not None:
+        from ..plots.stimulus import save_overview
+
+        publish(picture, lambda path: save_overview(stimulus, x, path))
+        print(f"drew {picture}")
+    if target is None and picture is None:
+        _summarize(stimulus, x, show)
+
+
+def _write(path: Path, x: Any, stimulus: Any, seed: int) -> None:
+    import numpy as np
+
+    if path.suffix == ".npz":
+        np.savez(path, x=x, specification=json.dumps(stimulus.to_json()), seed=seed)
+    elif path.suffix == ".npy":
+        np.save(path, x)
+    else:
+        np.savetxt(path, x, delimiter=",", fmt="%.9g")
+
+
+def _summarize(stimulus: Any, x: Any, show: Any) -> None:
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    x = x.astype(float)
+    law = stimulus.marginal()
+    centered = x - x.mean()
+    rows = [("mean", x.mean(), stimulus.mean()), ("variance", x.var(), float(stimulus.covariance().flat[0]))]
+    if law is not None:
+        kurtosis = np.mean(centered**4) / np.mean(centered**2) ** 2
+        rows += [("mean size E|X|", np.abs(centered).mean(), law.mean_abs), ("kurtosis", kurtosis, law.kurtosis)]
+    table = Table("", "samples", "exact", title=repr(stimulus), title_justify="left")
+    for name, sampled, exact in rows:
+        table.add_row(name, f"{sampled:.4f}", f"{exact:.4f}".replace("inf", "∞"))
+    Console().print(table)
