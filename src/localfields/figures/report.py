@@ -1,0 +1,122 @@
+"""The report: one self-contained page, and the same as Markdown and JSON."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import json
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import __version__
+from .._files import publish
+from .base import Claim, PaperFigure
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>localfields: published against measured</title>
+<style>
+:root {{ color-scheme: light dark; --line: #8884; --ok: #00795a; --off: #b34a00; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ok: #4fd1ab; --off: #ff9d5c; }} }}
+body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1.2rem; }}
+h1 {{ font-size: 1.5rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
+.scroll {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
+th, td {{ text-align: left; vertical-align: top; padding: .45rem .6rem; border-bottom: 1px solid var(--line); }}
+td.number {{ white-space: nowrap; }}
+.reproduced {{ color: var(--ok); font-weight: 600; }} .differs {{ color: var(--off); font-weight: 600; }}
+figure {{ margin: 0; }} img {{ width: 100%; height: auto; background: #fff; border-radius: 4px; }}
+figcaption, .small {{ font-size: .9rem; opacity: .85; }}
+@media (max-width: 40rem) {{
+  thead {{ display: none; }} tr {{ display: block; padding: .6rem 0; border-bottom: 1px solid var(--line); }}
+  td {{ display: block; border: 0; padding: .1rem 0; }}
+  td[data-name]::before {{ content: attr(data-name) ": "; opacity: .7; font-weight: 400; }}
+}}
+</style></head><body>
+<h1>Published against measured</h1>
+<p>{summary}</p>
+<table><thead><tr>{heads}</tr></thead><tbody>
+{rows}
+</tbody></table>
+{figures}
+<h2>How this was made</h2>
+<p class="small">{made}</p>
+</body></html>
+"""
+
+HEADS = {"id": "", "statement": "claim", "published": "published", "measured": "here", "verdict": "verdict"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """A figure after drawing: its files and its time."""
+
+    figure: PaperFigure
+    png: Path
+    seconds: float
+
+
+def write_report(folder: Path, drawn: Sequence[Drawn], claims: Sequence[Claim]) -> None:
+    """Write claims.json, report.md and report.html, each whole or not at all."""
+    ledger = json.dumps([dataclasses.asdict(claim) for claim in claims], indent=2, ensure_ascii=False) + "\n"
+    publish(folder / "claims.json", lambda path: path.write_text(ledger, encoding="utf-8"))
+    publish(folder / "report.md", lambda path: path.write_text(_markdown(drawn, claims), encoding="utf-8"))
+    publish(folder / "report.html", lambda path: path.write_text(_page(drawn, claims), encoding="utf-8"))
+
+
+def summary(claims: Sequence[Claim]) -> str:
+    """How many claims are reproduced, in a sentence."""
+    good = sum(claim.verdict == "reproduced" for claim in claims)
+    return f"{good} of {len(claims)} published claims are reproduced; the reason is given for each of the others."
+
+
+def _made(drawn: Sequence[Drawn]) -> str:
+    import jax
+
+    seconds = ", ".join(f"{one.figure.name} {one.seconds:.1f} s" for one in drawn)
+    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"localfields {__version__}, jax {jax.__version__}, {jax.default_backend()}, {machine}. Drawn in: {seconds}."
+
+
+def _page(drawn: Sequence[Drawn], claims: Sequence[Claim]) -> str:
+    def row(claim: Claim) -> str:
+        cells = []
+        for name, head in HEADS.items():
+            text = html.escape(getattr(claim, name))
+            if name == "verdict":
+                reason = f'<br><span class="small">{html.escape(claim.reason)}</span>'
+                text = f'<span class="{claim.verdict.replace(" ", "-")}">{text}</span>{reason}'
+            label = f' data-name="{head}"' if head and name != "statement" else ""
+            number = ' class="number"' if name in ("published", "measured") else ""
+            cells.append(f"<td{label}{number}>{text}</td>")
+        return f'<tr id="{claim.id}">{"".join(cells)}</tr>'
+
+    def block(one: Drawn) -> str:
+        data = base64.b64encode(one.png.read_bytes()).decode()
+        caption = f"{html.escape(one.figure.caption)} <br><b>Setting.</b> {html.escape(one.figure.setting)}"
+        title = html.escape(one.figure.title)
+        image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
+        return f"<h2>{title}</h2><figure>{image}<figcaption>{caption}</figcaption></figure>"
+
+    return PAGE.format(
+        summary=html.escape(summary(claims)),
+        heads="".join(f"<th>{head}</th>" for head in HEADS.values()),
+        rows="\n".join(map(row, claims)),
+        figures="\n".join(map(block, drawn)),
+        made=html.escape(_made(drawn)),
+    )
+
+
+def _markdown(drawn: Sequence[Drawn], claims: Sequence[Claim]) -> str:
+    lines = ["# Published against measured", "", summary(claims), ""]
+    lines += ["| | claim | published | here | verdict | why |", "|---|---|---|---|---|---|"]
+    for claim in claims:
+        cells = (claim.id, claim.statement, claim.published, claim.measured, claim.verdict, claim.reason)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    for one in drawn:
+        lines += ["", f"## {one.figure.title}", "", f"![{one.figure.title}]({one.png.name})", "", one.figure.caption]
+        lines += ["", f"Setting: {one.figure.setting}"]
+    return "\n".join([*lines, "", _made(drawn), ""])
