@@ -32,9 +32,12 @@ def draw(step: Step) -> Any:
     titles = ("long lengthscale", "short lengthscale", "covariance (long)", "marginal")
     for place, title in enumerate(titles):
         axes[0, place].set_title(title, fontsize=10)
-    for row, (name, (long, short)) in zip(axes, MODELS.items(), strict=True):
+    for number, (name, (long, short)) in enumerate(MODELS.items()):
+        row = axes[number]
         step(f"drawing {name}")
-        x_long, x_short = (np.asarray(model.sample(seed, DRAWS)) for seed, model in ((0, long), (1, short)))
+        x_long, x_short = (
+            np.asarray(model.sample(seed, DRAWS)) for seed, model in ((2 * number, long), (2 * number + 1, short))
+        )
         draw_sample(row[0], x_long[0], long.shape, BLUE)
         draw_sample(row[1], x_short[0], short.shape, GREEN)
         limit = 1.15 * max(np.abs(x_long[0]).max(), np.abs(x_short[0]).max())
