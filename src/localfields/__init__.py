@@ -12,16 +12,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import lattice as lattice
     from . import marginals as marginals
+    from . import networks as networks
     from . import stimuli as stimuli
     from ._check import InputError as InputError
     from ._spec import from_json as from_json
+    from .tasks import Discrimination as Discrimination
+    from .training import Record as Record
+    from .training import train as train
+    from .trajectory import Trajectory as Trajectory
 
 __version__ = "0.1.0"
 
-_rooms = ("lattice", "marginals", "stimuli")
-_names = {"InputError": "_check", "from_json": "_spec"}
+_rooms = ("lattice", "marginals", "networks", "stimuli")
+_names = {
+    "Discrimination": "tasks",
+    "InputError": "_check",
+    "Record": "training",
+    "Trajectory": "trajectory",
+    "from_json": "_spec",
+    "train": "training",
+}
 
-__all__ = ["InputError", "__version__", "from_json", *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["__version__", *_names, *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
@@ -30,7 +42,7 @@ def __getattr__(name: str) -> Any:
     if name in _names:
         if name == "from_json":
             # Reading a specification needs every class to be known.
-            importlib.import_module(".stimuli", __name__)
+            importlib.import_module(".tasks", __name__)
         return getattr(importlib.import_module(f".{_names[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -13,8 +13,13 @@ class InputError(ValueError):
 
 def show(value: object) -> str:
     """Write a value the user gave so that it fits on one line of a message."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
+    return shorten(repr(value), 80)
+
+
+def shorten(text: object, most: int = 160) -> str:
+    """Put a text, or what an exception of somebody else's says, on one line of at most that length."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def refuse(what: str, got: object, expected: str, advice: str) -> NoReturn:
@@ -33,6 +38,8 @@ class Said:
 def unknown(what: str, got: str, known: Iterable[str]) -> NoReturn:
     """Refuse a name that is not among the known ones, with the nearest ones as advice."""
     known = sorted(known)
+    if not known:
+        raise InputError(f"{what} must be left out, as there is none; got {show(got)}. Remove it.")
     near = difflib.get_close_matches(str(got), known, n=1, cutoff=0.5)
     advice = f"Did you mean `{near[0]}`?" if near else "Choose one from that list."
     raise InputError(f"{what} must be one of {', '.join(known)}; got {show(got)}. {advice}")

@@ -13,7 +13,7 @@ import inspect
 import math
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -24,6 +24,15 @@ from jax.core import Tracer
 from ._check import InputError, Said, refuse, show, unknown
 
 LARGEST_LATTICE = 2**24  # one float32 draw of it is 64 MB; beyond, a typing error is likelier than a wish
+
+
+def _real(value: Any) -> np.ndarray:
+    """A float64 array of what are numbers already; numpy alone would read '3', True, 1+2j and dates as numbers too."""
+    array = np.asarray(value)
+    whole = array.dtype.kind == "O" and all(isinstance(one, int) for one in array.flat)  # beyond 64 bits
+    if array.size and array.dtype.kind not in "iuf" and not whole:
+        raise TypeError
+    return array.astype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,14 +63,12 @@ class Number:
             return value
         hint = self.hint or "Give a plain number."
         try:
-            if isinstance(value, (bool, str, bytes, complex)) or value is None:
-                raise TypeError
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            refuse(f"`{name}`", value, self.expected, hint)
+            array = _real(value)
+        except (TypeError, ValueError, OverflowError):
+            refuse(f"`{name}`", value, self.expected, "Give a plain number, such as 3 or 0.5.")
         if array.ndim > 1 or array.size == 0:
-            what = f"an array of shape {array.shape}"
-            refuse(f"`{name}`", Said(what), "one number, or a one-dimensional array of them to sweep", hint)
+            expected = "one number, or a one-dimensional array of them to sweep"
+            refuse(f"`{name}`", Said(f"an array of shape {array.shape}"), expected, "Give a plain number.")
         above = array >= self.low if self.closed else array > self.low
         below = array <= self.high if self.closed else array < self.high
         bad = ~(np.isfinite(array) & above & below)
@@ -103,11 +110,10 @@ class Count:
     def parse(self, name: str, text: str) -> int:
         """Read a whole number from the command line."""
         try:
-            return self.check(name, float(text))
-        except (ValueError, OverflowError) as error:
-            if isinstance(error, InputError):
-                raise
+            value = int(text) if re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text) else float(text)  # 2**60 + 1 is no float
+        except ValueError:
             refuse(f"`{name}`", text, f"a whole number from {self.low} to {self.high}", self.hint or "Give digits.")
+        return self.check(name, value)
 
     def encode(self, value: int) -> int:
         """The JSON form."""
@@ -127,7 +133,7 @@ class Shape:
         """Return a tuple of ints, or refuse. A bare number is a ring."""
         value = (value,) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else value
         sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-        sequence = sequence or isinstance(value, np.ndarray)
+        sequence = sequence or (isinstance(value, np.ndarray) and value.ndim == 1)
         if not sequence or not all(
             isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in value
         ):
@@ -194,13 +200,12 @@ class Row:
         if isinstance(value, Tracer):
             return value  # type: ignore[return-value]
         try:
-            if isinstance(value, (bool, str, bytes, complex)) or value is None:
-                raise TypeError
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+            array = _real(value)
+        except (TypeError, ValueError, OverflowError):
             refuse(f"`{name}`", value, "an array of numbers", self.hint)
         if array.size == 0 or (self.axes is not None and array.ndim != self.axes):
-            refuse(f"`{name}`", Said(f"shape {array.shape}"), f"a non-empty array with {self.axes} axes", self.hint)
+            axes = {None: "", 1: " with one axis"}.get(self.axes, f" with {self.axes} axes")
+            refuse(f"`{name}`", Said(f"shape {array.shape}"), f"a non-empty array{axes}", self.hint)
         if not np.isfinite(array).all():
             refuse(f"`{name}`", Said(f"{np.sum(~np.isfinite(array))} nan or infinite"), "finite throughout", self.hint)
         return array
@@ -230,6 +235,9 @@ class Nested:
 
     def check(self, name: str, value: Any) -> Spec:
         """Return the specification, or refuse."""
+        if isinstance(value, type) and issubclass(value, Spec):
+            got, advice = Said(f"the class {value.__name__}"), f"Call it: {value.__name__}()."
+            refuse(f"`{name}`", got, f"a {self.family}", advice)
         if self.convert is not None and not isinstance(value, Spec):
             value = self.convert(name, value)
         if isinstance(value, str):
@@ -255,7 +263,23 @@ class Nested:
         return to_json(value) if fields(type(value)) else name_of(type(value))
 
 
-Kind = Number | Count | Shape | Choice | Row | Nested
+@dataclasses.dataclass(frozen=True)
+class Many:
+    """Several specifications of one family, such as the classes of a task."""
+
+    family: str
+    static: ClassVar[bool] = False
+    metavar: ClassVar[str] = "NAME"
+
+    def check(self, name: str, value: Any) -> tuple[Spec, ...]:
+        """Return a tuple of them, or refuse."""
+        if isinstance(value, Spec) or not isinstance(value, (tuple, list)):
+            value = (value,)
+        return tuple(Nested(self.family).check(name, one) for one in value)
+
+    def encode(self, value: tuple[Spec, ...]) -> list[Any]:
+        """The JSON form."""
+        return [to_json(one) for one in value]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,6 +311,7 @@ class Spec(eqx.Module):
     """A small frozen value whose declared fields are its whole specification."""
 
     family: ClassVar[str] = ""
+    variadic: ClassVar[str] = ""  # the field that takes all values given by position
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Give the class an initializer with its own signature, and enter it in the registry."""
@@ -335,7 +360,9 @@ def _initializer(cls: type[Spec]) -> Callable[..., None]:
             setattr(self, name, value)
         for field in dataclasses.fields(cls):
             if "derive" in field.metadata:
-                setattr(self, field.name, field.metadata["derive"](self))
+                make, count = field.metadata["derive"], num_members(self)
+                made = make(self) if count is None else np.stack([make(member(self, m)) for m in range(count)])
+                setattr(self, field.name, made)
 
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     for name, annotation in inspect.get_annotations(cls).items():
@@ -351,14 +378,12 @@ def _initializer(cls: type[Spec]) -> Callable[..., None]:
 def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     declared = fields(cls)
     names = [field.name for field, _ in declared]
+    if cls.variadic and args:
+        args, kwargs = (), {cls.variadic: args, **kwargs}
     if len(args) > len(names):
-        got = Said(f"{len(args)}")
-        refuse(
-            f"The number of values for {cls.__name__}", got, f"at most {len(names)}", f"They are {', '.join(names)}."
-        )
-    for name in kwargs:
-        if name not in names:
-            unknown(f"A field of {cls.__name__}", name, names)
+        advice = f"They are {', '.join(names)}." if names else "It has no fields."
+        refuse(f"The number of values for {cls.__name__}", len(args), f"at most {len(names)}", advice)
+    _check_names(cls, kwargs)
     given = dict(zip(names, args, strict=False))
     for name in given:
         if name in kwargs:
@@ -368,6 +393,13 @@ def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dic
         given.setdefault(field.name, field.default)
     given = cls.settle(given)
     return {field.name: say.kind.check(field.name, given[field.name]) for field, say in declared}
+
+
+def _check_names(cls: type[Spec], given: Iterable[Any]) -> None:
+    names = [field.name for field, _ in fields(cls)]
+    for name in given:
+        if name not in names:
+            unknown(f"A field of {cls.__name__}", name, names)
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -389,6 +421,59 @@ def fields(cls: type[Spec]) -> list[tuple[dataclasses.Field, Declared]]:
     order = list(inspect.get_annotations(cls))
     declared = [(field, field.metadata["spec"]) for field in dataclasses.fields(cls) if "spec" in field.metadata]
     return sorted(declared, key=lambda pair: order.index(pair[0].name) if pair[0].name in order else -1)
+
+
+def number_values(value: Spec) -> Iterator[tuple[str, Any]]:
+    """Yield the name and value of every number field, those of nested specifications too."""
+    for field, say in fields(type(value)):
+        one = getattr(value, field.name)
+        if isinstance(say.kind, Number):
+            yield field.name, one
+        for part in one if isinstance(one, tuple) else (one,):
+            if isinstance(part, Spec):
+                yield from number_values(part)
+
+
+def num_members(value: Spec) -> int | None:
+    """Length of the arrays that sweep this specification's numbers, or None when there are none.
+
+    Raises:
+        InputError: When two sweeps have different lengths.
+    """
+    found = {name: len(given) for name, given in number_values(value) if np.ndim(given) == 1}
+    if len(set(found.values())) > 1:
+        lengths = ", ".join(f"{name} has {count}" for name, count in found.items())
+        refuse("Swept numbers", Said(lengths), "of one length", "Repeat the shorter ones, one value a member.")
+    return next(iter(found.values()), None)
+
+
+def member(value: Any, index: int) -> Any:
+    """The specification of one member of a sweep."""
+    if isinstance(value, tuple):
+        return tuple(member(part, index) for part in value)
+    if not isinstance(value, Spec):
+        return value
+    changes = {}
+    for field, say in fields(type(value)):
+        given = getattr(value, field.name)
+        swept = isinstance(say.kind, Number) and np.ndim(given) == 1
+        changes[field.name] = float(given[index]) if swept else member(given, index)
+    return type(value)(**changes)
+
+
+def swept_leaves(value: Any) -> Any:
+    """A tree like `value` that says of every leaf whether it has an axis of members."""
+
+    def is_swept(path: tuple[Any, ...], leaf: Any) -> bool:
+        parent = value
+        for step in path[:-1]:
+            parent = getattr(parent, step.name) if hasattr(step, "name") else parent[step.idx]
+        field = parent.__dataclass_fields__[path[-1].name]
+        if "derive" in field.metadata:
+            return num_members(parent) is not None
+        return isinstance(field.metadata["spec"].kind, Number) and np.ndim(leaf) == 1
+
+    return jax.tree_util.tree_map_with_path(is_swept, value)
 
 
 def name_of(cls: type[Spec]) -> str:
@@ -443,15 +528,16 @@ def from_json(plain: Any) -> Any:
         families = ", ".join(f"{family}/…" for family in _registry)
         refuse("The `type` of a specification", head, f"one of {families}", example)
     family, _, name = head.partition("/")
-    return find(family, name)(**{key: value for key, value in plain.items() if key != "type"})
+    cls = find(family, name)
+    given = {key: value for key, value in plain.items() if key != "type"}
+    _check_names(cls, given)
+    return cls(**given)
 
 
 def from_text(cls: type[Spec], options: dict[str, str]) -> Any:
     """Build a specification from command-line texts, `{"gain": "100"}`."""
     kinds = {field.name: say.kind for field, say in fields(cls)}
-    for name in options:
-        if name not in kinds:
-            unknown(f"A field of {cls.__name__}", name, kinds)
+    _check_names(cls, options)
     return cls(**{name: kinds[name].parse(name, text) for name, text in options.items()})
 
 

@@ -17,8 +17,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ._check import Said, refuse, show
-from ._spec import Row, Shape, Spec, declare
+from ._check import Said, refuse, shorten, show
+from ._spec import Number, Row, Shape, Spec, declare
 from ._types import namespace
 
 # A dense root is one small matrix product per axis: measured faster than two FFTs up to this many sites an axis.
@@ -28,14 +28,15 @@ LARGEST_DENSE_AXIS = 160
 NOTICEABLE = 4e-6
 
 
-def distance(shape: Sequence[int]) -> np.ndarray:
+def distance(shape: int | Sequence[int]) -> np.ndarray:
     """Distance of every site from the origin on the ring or torus (Euclidean over the axes' ring distances).
 
     Example:
         >>> distance((6,))
         array([0., 1., 2., 3., 2., 1.])
     """
-    squares = np.zeros(tuple(shape))
+    shape = Shape().check("shape", shape)
+    squares = np.zeros(shape)
     for axis, n in enumerate(shape):
         squares = squares + _along(_ring(n) ** 2, axis, len(shape))
     return np.sqrt(squares)
@@ -133,7 +134,7 @@ def shifted(x: Any, by: int | Sequence[int], axes: int = 1) -> Any:
     return xp.roll(x, by, axis=tuple(range(-axes, 0)))
 
 
-def fourier_basis(shape: Sequence[int]) -> np.ndarray:
+def fourier_basis(shape: int | Sequence[int]) -> np.ndarray:
     """The orthonormal real Fourier basis, one function a column, sorted by frequency.
 
     On a ring: the constant, then cos and sin of each frequency (with the factor √(2/N) that makes them unit
@@ -148,14 +149,16 @@ def fourier_basis(shape: Sequence[int]) -> np.ndarray:
         >>> bool(np.allclose(basis.T @ basis, np.eye(5)))
         True
     """
+    shape = Shape().check("shape", shape)
     basis = np.ones((1, 1))
     for n in shape:
         basis = np.kron(basis, _ring_basis(n))
     return basis[:, _frequency_order(shape)]
 
 
-def fourier_frequencies(shape: Sequence[int]) -> np.ndarray:
+def fourier_frequencies(shape: int | Sequence[int]) -> np.ndarray:
     """Frequency vector (cycles around each axis) of each column of `fourier_basis`, (size, axes)."""
+    shape = Shape().check("shape", shape)
     return _tensor_frequencies(shape)[_frequency_order(shape)]
 
 
@@ -253,7 +256,8 @@ class Given(Kernel):
 
 def _gaussian_row(n: int, xi: Any) -> Any:
     xp, _ = namespace(xi)
-    return xp.exp(-((_ring(n) / xi) ** 2))
+    with np.errstate(over="ignore"):  # far beyond a tiny ξ the exponent is −∞ and the correlation 0, as it should be
+        return xp.exp(-((_ring(n) / xi) ** 2))
 
 
 def positive_part(eigenvalues: Any) -> Any:
@@ -266,15 +270,17 @@ def positive_part(eigenvalues: Any) -> Any:
 def settle_kernel(given: dict[str, Any]) -> dict[str, Any]:
     """Turn a function of distance, or an array, given as `kernel` into a `Given` row."""
     kernel = given["kernel"]
-    if isinstance(kernel, (Kernel, str, dict)):
+    if isinstance(kernel, (Spec, str, dict, type)):
         return given
     if callable(kernel):
-        shape = Shape().check("shape", given["shape"])
+        distances = distance(given["shape"])
+        xi = Number(low=0).check("xi", given["xi"])
+        _require_one_lengthscale(xi)
         try:
-            row = np.asarray(kernel(distance(shape) / given["xi"]), dtype=np.float64)
+            row = np.asarray(kernel(distances / xi), dtype=np.float64)
         except Exception as error:
             advice = "It is called once with the array of distances in units of ξ."
-            refuse("`kernel`", Said(f"an error from it ({error})"), "a function of distance", advice)
+            refuse("`kernel`", Said(f"an error from it ({shorten(error)})"), "a function of distance", advice)
         kernel = row
     return given | {"kernel": Given(Row(axes=None).check("kernel", kernel))}
 
@@ -282,10 +288,8 @@ def settle_kernel(given: dict[str, Any]) -> dict[str, Any]:
 def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
     """Refuse a row that is no correlation; warn when making the kernel positive changes it noticeably."""
     if isinstance(kernel, Given):
-        _check_row(kernel.row, shape)
-        if np.ndim(xi):
-            advice = "Give a kernel by name, or a class of your own, to sweep the lengthscale."
-            refuse("`xi`", Said(f"{np.size(xi)} values"), "one number when the kernel is a fixed row", advice)
+        check_row("kernel", kernel.row, shape)
+        _require_one_lengthscale(xi)
     if isinstance(xi, Tracer):
         return  # inside compiled code; the value was checked where it was made
     change = kernel.distortion(shape, xi)
@@ -299,18 +303,28 @@ def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
         )
 
 
-def _check_row(row: np.ndarray, shape: tuple[int, ...]) -> None:
+def _require_one_lengthscale(xi: Any) -> None:
+    if np.ndim(xi):
+        advice = "Give a kernel by name, or a class of your own, to sweep the lengthscale."
+        refuse("`xi`", Said(f"{np.size(xi)} values"), "one number when the kernel is a fixed row", advice)
+
+
+def check_row(name: str, row: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuse a row that is no correlation: of another shape, not symmetric, not 1 at zero, beyond ±1."""
     if row.shape != shape:
         advice = "Give one value a displacement, the origin first."
-        refuse("`kernel`", Said(f"a row of shape {row.shape}"), f"of the lattice's shape {shape}", advice)
+        refuse(f"`{name}`", Said(f"a row of shape {row.shape}"), f"of the lattice's shape {shape}", advice)
     mirrored = row
     for axis in range(row.ndim):
         mirrored = np.roll(np.flip(mirrored, axis), 1, axis)
     if np.abs(row - mirrored).max() > 1e-9:
         got = Said(f"one that differs from its mirror image by {np.abs(row - mirrored).max():.2g}")
-        refuse("`kernel`", got, "a row with C(d) = C(−d)", "Correlations do not know left from right: symmetrize it.")
+        refuse(f"`{name}`", got, "a row with C(d) = C(−d)", "Correlations do not know left from right: symmetrize it.")
     if abs(row.flat[0] - 1) > 1e-9:
-        refuse("`kernel`", float(row.flat[0]), "1 at displacement zero", "Divide the row by its first entry.")
+        refuse(f"`{name}`", float(row.flat[0]), "1 at displacement zero", "Divide the row by its first entry.")
+    if np.abs(row).max() > 1 + 1e-9:
+        worst = float(row.flat[np.abs(row).argmax()])
+        refuse(f"`{name}`", worst, "between −1 and 1 at every displacement", "Give correlations, not covariances.")
 
 
 def colored(white: Any, kernel: Kernel, shape: tuple[int, ...], xi: Any) -> Any:

@@ -44,13 +44,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _dispatch(argv: list[str]) -> None:
-    from .._check import refuse, unknown
+    from .._check import Said, refuse, unknown
 
     plugins = []
+    argv = [part for word in argv for part in (word.split("=", 1) if word.startswith("--plugin=") else [word])]
     while "--plugin" in argv:
         place = argv.index("--plugin")
         if place + 1 == len(argv):
-            refuse("`--plugin`", "nothing", "followed by a module", "For example --plugin my_stimuli.")
+            refuse("`--plugin`", Said("nothing"), "followed by a module", "For example --plugin my_stimuli.")
         plugins.append(argv[place + 1])
         del argv[place : place + 2]
     if not argv or argv[0] in ("-h", "--help"):

@@ -16,15 +16,22 @@ from typing import Annotated, Any
 
 import tyro
 
-from .._check import InputError, refuse, unknown
+from .._check import InputError, Said, refuse, shorten, unknown
 from .._spec import Nested, Row, Shape, Spec, fields, from_text, name_of
 
 
 def load_plugins(names: Sequence[str]) -> None:
     """Import the entry points of installed packages, and the modules or files named with `--plugin`."""
     for point in importlib.metadata.entry_points(group="localfields"):
-        point.load()
+        try:
+            point.load()
+        except Exception as error:
+            owner = f" of {point.dist.name}" if point.dist else ""
+            advice = "Update or remove that package."
+            refuse(f"The entry point `{point.name}`{owner}", _told(error), "one that can be imported", advice)
     for name in names:
+        if name.endswith(".py") and not Path(name).is_file():
+            refuse("`--plugin`", name, "a module or an existing .py file", "Check its name and folder.")
         try:
             if name.endswith(".py"):
                 location = importlib.util.spec_from_file_location(Path(name).stem, name)
@@ -35,8 +42,13 @@ def load_plugins(names: Sequence[str]) -> None:
             else:
                 sys.path.insert(0, str(Path.cwd()))
                 importlib.import_module(name)
-        except (ImportError, OSError) as error:
-            refuse("`--plugin`", name, f"a module or file that can be imported ({error})", "Check its name.")
+        except Exception as error:
+            advice = f"Importing it says: {_told(error).text}."
+            refuse("`--plugin`", name, "a module or file that can be imported", advice)
+
+
+def _told(error: Exception) -> Said:
+    return Said(f"{type(error).__name__}: {shorten(error)}".rstrip("."))
 
 
 def use_compilation_cache() -> None:
@@ -149,6 +161,6 @@ def run_command(command: Callable, argv: Sequence[str], prog: str) -> None:
 
 
 def _one_line(box: str, prog: str) -> str:
-    text = re.sub(r"\x1b\[[0-9;]*m|[─│╭╮╰╯━┃┏┓┗┛├┤]", " ", box)
+    text = re.sub(r"\x1b\[[0-9;]*m|[─│╭╮╰╯━┃┏┓┗┛├┤]|-{4,}", " ", box)
     text = " ".join(text.replace("For full helptext, run", "For all options, run").split())
     return text or f"the options could not be read. For all options, run {prog} --help."

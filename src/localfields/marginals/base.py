@@ -16,10 +16,11 @@ import numpy as np
 import scipy.special
 
 from .._check import Said, refuse
-from .._spec import Spec, number
+from .._spec import Number, Spec, number
 from .._types import namespace
 
 STEP = 0.05  # of the double-exponential rules: errors below 1e-12 for every law here
+SETTLED = 1e-12  # a mean this near 0 and a deviation this near 1 are left alone, so that settling twice is once
 
 
 def scale_field() -> Any:
@@ -80,8 +81,7 @@ class Marginal(Spec):
         Args:
             order: Any positive number.
         """
-        if not order > 0:
-            refuse("`order`", order, "positive", "Moments of order 1, 2 and 4 are the usual ones.")
+        order = Number(low=0, hint="Moments of order 1, 2 and 4 are the usual ones.").check("order", order)
         if order >= self.tail_index:
             return math.inf
         return self.sd**order * self._unit_moment(float(order))
@@ -108,7 +108,7 @@ class Marginal(Spec):
 
     def standardized(self) -> Marginal:
         """The same law at mean zero and unit variance."""
-        return self if self.sd == 1.0 else self.replace(scale=1.0)
+        return self if isinstance(self.sd, float) and self.sd == 1.0 else self.replace(scale=1.0)
 
     # -- through a Gaussian copula ------------------------------------------------------------------------------
 
@@ -149,11 +149,15 @@ class Marginal(Spec):
             InputError: When a wanted value cannot be reached by this law.
         """
         wanted = np.asarray(wanted, dtype=np.float64)
-        low, high = np.full(wanted.shape, -1.0), np.full(wanted.shape, 1.0)
         least = float(self.correlation(-1.0))
-        if wanted.size and (wanted.min() < least - 1e-12 or wanted.max() > 1 + 1e-12):
-            worst = float(wanted.min() if wanted.min() < least else wanted.max())
-            refuse("A wanted correlation", worst, f"between {least:.4g} and 1", "No latent correlation gives it.")
+        bad = wanted[~((wanted >= least - 1e-12) & (wanted <= 1 + 1e-12))]
+        if bad.size:
+            expected, advice = f"between {least:.4g} and 1", "No latent correlation gives it."
+            refuse("A wanted correlation", float(bad.flat[0]), expected, advice)
+        return self._latent(wanted)
+
+    def _latent(self, wanted: np.ndarray) -> np.ndarray:
+        low, high = np.full(wanted.shape, -1.0), np.full(wanted.shape, 1.0)
         for _ in range(60):  # C is increasing: bisection to the last bit
             middle = (low + high) / 2
             below = self.correlation(middle) < wanted

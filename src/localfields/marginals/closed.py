@@ -47,9 +47,8 @@ class TwoPoint(SymmetricLaw):
         """The arcsine law, (2/π) arcsin r."""
         return 2 / np.pi * np.arcsin(np.clip(latent, -1, 1))
 
-    def latent_correlation(self, wanted: Any) -> np.ndarray:
-        """sin(πC/2)."""
-        return np.sin(np.pi / 2 * np.asarray(wanted, dtype=np.float64))
+    def _latent(self, wanted: np.ndarray) -> np.ndarray:
+        return np.sin(np.pi / 2 * wanted)
 
     def _unit_moment(self, order: float) -> float:
         return 1.0
@@ -88,9 +87,8 @@ class Normal(Marginal):
         """The latent correlation itself."""
         return np.asarray(latent, dtype=np.float64)
 
-    def latent_correlation(self, wanted: Any) -> np.ndarray:
-        """The wanted correlation itself."""
-        return np.asarray(wanted, dtype=np.float64).copy()
+    def _latent(self, wanted: np.ndarray) -> np.ndarray:
+        return wanted.copy()
 
     def _unit_moment(self, order: float) -> float:
         return float(2 ** (order / 2) * scipy.special.gamma((order + 1) / 2) / math.sqrt(np.pi))
@@ -117,17 +115,23 @@ class ErfNormal(Marginal):
     )
     scale: float = scale_field()
 
+    @property
+    def _gain(self) -> Any:
+        # Beyond these ends the law is normal, or two-point, to the last bit; their squares are finite in float32.
+        xp, _ = namespace(self.gain)
+        return xp.clip(self.gain, 1e-15, 1e15)
+
     def _arcsine(self) -> Any:
         # arcsin ρ with ρ = 2g²/(1 + 2g²), written so that large gains keep their digits: cos = √(1 − ρ²).
         xp, _ = namespace(self.gain)
-        twice = 2 * self.gain**2
+        twice = 2 * self._gain**2
         return xp.arctan2(twice, xp.sqrt(1 + 2 * twice))
 
     def cdf(self, x: Any) -> Any:
         """Φ(erf⁻¹(𝒵x)/g)."""
         xp, special = namespace(x)
         top = xp.clip(xp.asarray(x) * (self.deviation() / self.scale), -1, 1)
-        return special.ndtr(special.erfinv(top) / self.gain)
+        return special.ndtr(special.erfinv(top) / self._gain)
 
     def quantile(self, u: Any) -> Any:
         """erf(gΦ⁻¹(u))/𝒵."""
@@ -142,7 +146,7 @@ class ErfNormal(Marginal):
     def from_normal(self, z: Any) -> Any:
         """erf(gz)/𝒵."""
         _, special = namespace(z)
-        return special.erf(self.gain * z) * (self.scale / self.deviation())
+        return special.erf(self._gain * z) * (self.scale / self.deviation())
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Double-exponential nodes of the latent normal."""
@@ -151,13 +155,13 @@ class ErfNormal(Marginal):
 
     def correlation(self, latent: Any) -> np.ndarray:
         """The arcsine law, arcsin(ρr)/arcsin ρ."""
-        twice = 2 * self.gain**2
+        twice = 2 * self._gain**2
         return np.arcsin(np.clip(latent, -1, 1) * (twice / (1 + twice))) / self._arcsine()
 
-    def latent_correlation(self, wanted: Any) -> np.ndarray:
-        """sin(C arcsin ρ)/ρ."""
-        twice = 2 * self.gain**2
-        return np.sin(np.asarray(wanted, dtype=np.float64) * self._arcsine()) * ((1 + twice) / twice)
+    def _latent(self, wanted: np.ndarray) -> np.ndarray:
+        # Inverse of the arcsine law: sin(C arcsin ρ)/ρ.
+        twice = 2 * self._gain**2
+        return np.sin(wanted * self._arcsine()) * ((1 + twice) / twice)
 
     def _unit_moment(self, order: float) -> float:
         if order == 2:
@@ -247,9 +251,8 @@ class Uniform(SymmetricLaw):
         """(6/π) arcsin(r/2)."""
         return 6 / np.pi * np.arcsin(np.clip(latent, -1, 1) / 2)
 
-    def latent_correlation(self, wanted: Any) -> np.ndarray:
-        """2 sin(πC/6)."""
-        return 2 * np.sin(np.pi / 6 * np.asarray(wanted, dtype=np.float64))
+    def _latent(self, wanted: np.ndarray) -> np.ndarray:
+        return 2 * np.sin(np.pi / 6 * wanted)
 
     def _unit_moment(self, order: float) -> float:
         return 3 ** (order / 2) / (order + 1)

@@ -15,10 +15,10 @@ import numpy as np
 import scipy.special
 from jax.core import Tracer
 
-from .._check import Said, refuse
-from .._spec import Count, Row, declare, derived, number
+from .._check import Said, refuse, shorten
+from .._spec import Count, Row, declare, derived, number, number_values
 from .._types import namespace
-from .base import Marginal, SymmetricLaw, scale_field, uniform_rule
+from .base import SETTLED, Marginal, SymmetricLaw, scale_field, uniform_rule
 
 GRID_END, GRID_STEP = 8.0, 1 / 256
 GRID = np.arange(-2048, 2049) * GRID_STEP
@@ -40,6 +40,10 @@ class TabulatedLaw(SymmetricLaw):
 
     def tabulate(self) -> np.ndarray:
         """The map from a standard normal on `GRID`, at unit variance; one row a member in a sweep."""
+        for name, value in number_values(self):
+            if isinstance(value, Tracer):
+                advice = "Make the law outside compiled code, and pass it in."
+                refuse(f"`{name}` of {type(self).__name__}", Said("a traced one"), "a number known beforehand", advice)
         above = GRID[len(GRID) // 2 + 1 :]
         v, delta = scipy.special.erf(above * math.sqrt(0.5)), scipy.special.erfc(above * math.sqrt(0.5))
         half = np.asarray(self.size(v, delta))
@@ -191,7 +195,8 @@ class Tabulated(Marginal):
             values = np.asarray(quantile(u), dtype=np.float64)
         except Exception as error:
             advice = "It is called once with an array of numbers between 0 and 1 and returns as many."
-            refuse("The quantile function", Said(f"an error from it ({error})"), "a function of an array", advice)
+            got = Said(f"an error from it ({shorten(error)})")
+            refuse("The quantile function", got, "a function of an array", advice)
         if values.shape != u.shape or not np.isfinite(values).all():
             got = Said(f"shape {values.shape}" if values.shape != u.shape else "nan or infinite values")
             refuse("The quantile function's result", got, "finite, one number for each u", "Check it near 0 and 1.")
@@ -260,7 +265,11 @@ class Tabulated(Marginal):
 
     def standardized(self) -> Tabulated:
         """The same law at mean zero and unit variance."""
-        return Tabulated((self.table - self.mean) / self.sd)
+        return self if _is_standard(self) else Tabulated((self.table - self.mean) / self.sd)
+
+
+def _is_standard(law: Marginal) -> bool:
+    return abs(law.mean) <= SETTLED and abs(law.sd - 1) <= SETTLED
 
 
 def _nearly_rising(values: np.ndarray) -> bool:
@@ -282,16 +291,16 @@ class Empirical(Marginal):
     mass: np.ndarray = derived(lambda law: law._mass())
 
     def __check_init__(self):
-        """Refuse weights that are none."""
-        if isinstance(self.weights, Tracer):
+        """Refuse data that do not vary."""
+        if isinstance(self.samples, Tracer) or isinstance(self.weights, Tracer):
             return
-        if self.weights.size not in (1, self.samples.size) or self.weights.min() < 0 or self.weights.sum() <= 0:
-            advice = "Leave them out for equal weights."
-            refuse("`weights`", self.weights, f"one, or {self.samples.size} numbers that are not negative", advice)
-        if self.values[0] == self.values[-1]:
+        if np.ptp(self.values[self._each() > 0]) == 0:
             refuse("`samples`", Said("one value throughout"), "at least two different values", "Check the data.")
 
     def _mass(self) -> np.ndarray:
+        if self.weights.size not in (1, self.samples.size) or self.weights.min() < 0 or self.weights.sum() <= 0:
+            advice = "Leave them out for equal weights."
+            refuse("`weights`", self.weights, f"one, or {self.samples.size} numbers that are not negative", advice)
         each = np.broadcast_to(self.weights, self.samples.shape) if self.weights.size == 1 else self.weights
         each = each[np.argsort(self.samples, kind="stable")] if each.size == self.samples.size else each
         return np.cumsum(each) / np.sum(each)
@@ -337,7 +346,7 @@ class Empirical(Marginal):
 
     def standardized(self) -> Empirical:
         """The same samples at mean zero and unit variance."""
-        return Empirical((self.samples - self.mean) / self.sd, self.weights)
+        return self if _is_standard(self) else Empirical((self.samples - self.mean) / self.sd, self.weights)
 
     def hermite(self, order: int = 401) -> np.ndarray:
         """Coefficients of a step function, in closed form: each step at z adds Δx He_{n−1}(z)φ(z)/√n!."""
@@ -368,6 +377,16 @@ class SphereProjection(SymmetricLaw):
     radii: np.ndarray = declare((1.0,), Row(), symbol="R", help="radii, in any unit")
     weights: np.ndarray = declare((1.0,), Row(), symbol="p", help="their probabilities")
     scale: float = scale_field()
+
+    def __check_init__(self):
+        """Refuse radii and weights that are no law."""
+        if isinstance(self.radii, Tracer) or isinstance(self.weights, Tracer):
+            return
+        if self.weights.shape != self.radii.shape or self.weights.min() < 0:
+            expected, advice = f"{self.radii.size} numbers that are not negative", "Give one weight a radius."
+            refuse("`weights`", self.weights, expected, advice)
+        if self.radii.min() < -1e-9 * self.radii.max() or np.sum(self.weights * self.radii**2) <= 0:
+            refuse("`radii`", self.radii, "positive", "A radius is not negative, and not zero throughout.")
 
     def _radii(self) -> tuple[np.ndarray, np.ndarray]:
         weights = self.weights / self.weights.sum()

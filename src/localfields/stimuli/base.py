@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import Count, Nested, Number, Shape, Spec, declare, fields, number
+from .._random import make_key
+from .._spec import Count, Nested, Shape, Spec, declare, number, number_values
 from .._types import working_dtype
 from ..lattice import Given, Kernel, SquaredExponential, colored
 from ..marginals import Marginal
@@ -102,11 +103,10 @@ class Stimulus(Spec):
         return _compiled_draw(self, as_key(key), num)
 
     def _require_one(self) -> None:
-        for field, say in fields(type(self)):
-            value = getattr(self, field.name)
-            if isinstance(say.kind, Number) and np.ndim(value):
+        for name, value in number_values(self):
+            if np.ndim(value):
                 advice = "An array sweeps an ensemble in training; give one number here."
-                refuse(f"`{field.name}`", Said(f"{np.size(value)} values"), "one number to sample from", advice)
+                refuse(f"`{name}`", Said(f"{np.size(value)} values"), "one number to sample from", advice)
 
     def gaussian_clone(self) -> Gaussian | DenseGaussian:
         """The Gaussian with the same mean and covariance: what is left when only second-order structure matters.
@@ -134,12 +134,13 @@ def _compiled_draw(stimulus: Stimulus, key: Any, num: int) -> jax.Array:
 def as_key(key: Any) -> Any:
     """Accept a JAX key, or a whole number as its seed."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= key < 2**63:
-        return jax.random.key(int(key))
+        return make_key(int(key))
     if isinstance(key, jax.Array) and (
-        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or (key.shape == (2,) and key.dtype == jnp.uint32)
+        (jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ())
+        or (key.shape == (2,) and key.dtype == jnp.uint32)
     ):
         return key
-    refuse("`key`", key, "a JAX random key or a whole number", "For example `jax.random.key(0)`, or simply 0.")
+    refuse("`key`", key, "one JAX random key or a whole number", "For example `jax.random.key(0)`, or simply 0.")
 
 
 def lattice_field(default: tuple[int, ...] = (40,), most_axes: int = 3) -> Any:

@@ -20,7 +20,7 @@ from .._types import working_dtype
 from ..lattice import Kernel, check_kernel, colored, settle_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
 from ..marginals import StudentT as StudentTLaw
-from ..marginals.base import uniform_rule
+from ..marginals.base import SETTLED, uniform_rule
 from .base import Stimulus, kernel_field, lattice_field, lengthscale_field
 
 
@@ -177,7 +177,10 @@ class Elliptical(EllipticalLaw):
             refuse("`radial`", radial, "a quantile function", "Give a function u ↦ r, or a `Tabulated` law.")
         if radial.table[0] < 0:
             refuse("`radial`", Said(f"radii from {radial.table[0]:g}"), "a law on r ≥ 0", "A radius is not negative.")
-        return settle_kernel(given) | {"radial": Tabulated(radial.table / math.hypot(radial.mean, radial.sd))}
+        length = math.hypot(radial.mean, radial.sd)
+        if abs(length - 1) > SETTLED:  # otherwise a copy would differ in its last bits
+            radial = Tabulated(radial.table / length)
+        return settle_kernel(given) | {"radial": radial}
 
     def stretch(self, key: Any, length: jax.Array) -> jax.Array:
         """R at a random normal score, over the length."""

@@ -14,8 +14,8 @@ import numpy as np
 from .._check import Said, refuse
 from .._spec import Nested, Row, declare, derived, number
 from .._types import working_dtype
-from ..lattice import Given, Kernel, check_kernel, settle_kernel
-from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, Tabulated
+from ..lattice import Given, Kernel, check_kernel, check_row, settle_kernel
+from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection, Tabulated
 from ..marginals.base import latent_row
 from .base import Stimulus, kernel_field, latent_normals, lattice_field, lengthscale_field
 
@@ -77,6 +77,10 @@ class GaussianCopula(Stimulus):
             True
         """
         row = Row(axes=None).check("wanted", wanted)
+        check_row("wanted", row, row.shape)
+        for name in ("shape", "xi", "kernel"):
+            if name in values:
+                refuse(f"`{name}`", values[name], "left out", "It follows from the wanted correlation.")
         law = cls(shape=row.shape, xi=0.1, **values).marginal()
         return cls(shape=row.shape, kernel=Given(latent_row(law, row)), **values)
 
@@ -205,6 +209,8 @@ class Copula(GaussianCopula):
     def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a kernel given as a function; put the marginal at mean zero and unit variance."""
         law = Nested("marginal", _as_marginal).check("marginal_law", given["marginal_law"])
+        if isinstance(law, SphereProjection):
+            refuse("`marginal_law`", law, "a law that a copula can sample", "Use an elliptical stimulus instead.")
         return settle_kernel(given) | {"marginal_law": law.standardized()}  # type: ignore[attr-defined]
 
     @property
@@ -234,6 +240,8 @@ class DenseGaussian(Stimulus):
         if np.abs(self.matrix - self.matrix.T).max() > 1e-9 * np.abs(self.matrix).max():
             refuse("`matrix`", Said("one that is not symmetric"), "a covariance", "Average it with its transpose.")
         values, vectors = np.linalg.eigh(self.matrix)
+        if not self.matrix.any():
+            refuse("`matrix`", Said("zero throughout"), "a covariance", "Some site must vary.")
         if values.min() < -1e-9 * values.max():
             got = Said(f"one with an eigenvalue of {values.min():.2g}")
             refuse("`matrix`", got, "positive semidefinite", "Cut its negative eigenvalues first.")

@@ -1,0 +1,126 @@
+"""What every network here is: receptive fields, and a readout of their responses.
+
+All have one hidden layer, so that a network is its first-layer weights (the receptive fields, one a row) and a
+function of the preactivations ⟨w_k, x⟩. The engine computes the preactivations, for single draws or for all shifts
+of one at once; the network says what follows.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Choice, Spec, declare, number
+from .._types import working_dtype
+from ..lattice import distance
+
+Params = dict[str, jax.Array]
+
+ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "relu": jax.nn.relu,
+    "erf": lambda h: jax.scipy.special.erf(h * math.sqrt(0.5)),  # erf(h/√2), as the committee literature writes it
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+    "identity": lambda h: h,
+}
+
+INITS = ("glorot", "glorot-truncated", "positive", "bump", "basis")
+
+
+class Network(Spec):
+    """A hidden layer of receptive fields and a readout."""
+
+    family: ClassVar[str] = "network"
+
+    hidden: eqx.AbstractVar[int]
+    init: eqx.AbstractVar[str]
+    init_scale: eqx.AbstractVar[float]
+
+    @abc.abstractmethod
+    def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
+        """Output, (outputs,), from the preactivations of one input, (K,)."""
+
+    def initial(self, key: Any, shape: tuple[int, ...], outputs: int = 1) -> Params:
+        """Draw initial trained parameters: `weights` (K, size), and what the architecture adds.
+
+        Args:
+            key: A JAX random key.
+            shape: The lattice of the input.
+            outputs: Number of outputs.
+        """
+        self.check_outputs(outputs)
+        for_fields, for_rest = jax.random.split(key)
+        weights = initial_fields(for_fields, self.init, self.init_scale, self.hidden, shape)
+        return {"weights": weights, **self.initial_rest(for_rest, outputs)}
+
+    def initial_rest(self, key: Any, outputs: int) -> Params:
+        """Initial values of everything trained beside the receptive fields."""
+        return {}
+
+    def check_outputs(self, outputs: int) -> None:
+        """Refuse a number of outputs that the architecture cannot have."""
+        if outputs != 1:
+            got, advice = Said(f"{outputs} outputs"), "Use `TwoLayer`, or labels that are single numbers."
+            refuse(f"The task for {type(self).__name__}", got, "one with a single output", advice)
+
+    def apply(self, params: Params, x: jax.Array, outputs: int = 1) -> jax.Array:
+        """Output for one input, (size,) to (outputs,).
+
+        Example:
+            >>> import localfields as lf
+            >>> neuron = lf.networks.SingleNeuron()
+            >>> params = {"weights": jnp.array([[1.0, -1.0]])}
+            >>> float(neuron.apply(params, jnp.array([3.0, 1.0]))[0])
+            2.0
+        """
+        return self.readout(params, params["weights"] @ x, outputs)
+
+    def receptive_fields(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
+        """First-layer weights on the lattice, (K, *shape)."""
+        return params["weights"].reshape(self.hidden, *shape)
+
+
+def activation_field(default: str = "relu") -> Any:
+    """Declare the activation function."""
+    help = "activation of each neuron; erf means erf(h/√2)"
+    return declare(default, Choice(tuple(ACTIVATIONS)), symbol="σ", help=help)
+
+
+def init_field() -> Any:
+    """Declare how the receptive fields start."""
+    help = "start: Glorot normal (plain or truncated), mostly positive, a bump at a random site, or one site alone"
+    return declare("glorot", Choice(INITS), help=help)
+
+
+def init_scale_field(default: float = 0.001) -> Any:
+    """Declare the scale of the initial variance, s·2/(N + K)."""
+    return number(default, low=0, symbol="s", help="initial variance in units of 2/(N + K)")
+
+
+def initial_fields(key: Any, init: str, scale: Any, hidden: int, shape: tuple[int, ...]) -> jax.Array:
+    """Initial receptive fields, (K, size), all of mean square s·2/(N + K)."""
+    size, dtype = math.prod(shape), working_dtype()
+    sd = jnp.sqrt(jnp.asarray(scale, dtype) * 2 / (size + hidden))
+    if init == "glorot":
+        return sd * jax.random.normal(key, (hidden, size), dtype)
+    if init == "glorot-truncated":
+        # Cut at two standard deviations of the parent, and widened so that the result has the standard deviation.
+        parent = 0.87962566103423978
+        return sd / parent * jax.random.truncated_normal(key, -2.0, 2.0, (hidden, size), dtype)
+    if init == "positive":
+        # Mean equal to standard deviation: five in six entries are positive.
+        return sd * math.sqrt(0.5) * (1 + jax.random.normal(key, (hidden, size), dtype))
+    d = distance(shape)
+    profile = (d == 0).astype(float) if init == "basis" else np.exp(-(d**2) / 8)
+    profile = profile / np.sqrt(np.mean(profile**2))
+    moves = [jax.random.randint(jax.random.fold_in(key, axis), (hidden,), 0, n) for axis, n in enumerate(shape)]
+    rows = jax.vmap(lambda by: jnp.roll(jnp.asarray(profile, dtype), by, tuple(range(len(shape)))))(jnp.stack(moves, 1))
+    return sd * rows.reshape(hidden, size)

@@ -1,0 +1,61 @@
+"""The soft committee machine: many neurons, one vote each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import refuse
+from .._spec import Choice, Count, declare, number
+from .._types import working_dtype
+from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
+
+
+class Committee(Network):
+    """(1/K) Σ_k σ(⟨w_k, x⟩ + b_k): model M1 of the paper with its second layer fixed.
+
+    Biases are absent, trained from `bias_value`, fixed at it, or fixed at +`bias_value` for the first half of the
+    neurons and −`bias_value` for the second. With several outputs each is the mean of its own K/outputs neurons.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.networks.Committee(10, activation="sigmoid", bias="trained")
+        Committee(hidden=10, activation='sigmoid', bias='trained')
+    """
+
+    hidden: int = declare(10, Count(high=100_000), symbol="K", help="number of neurons")
+    activation: str = activation_field()
+    bias: str = declare(
+        "none",
+        Choice(("none", "trained", "fixed", "halves")),
+        symbol="b",
+        help="biases: none, trained, fixed at bias-value, or fixed at ± bias-value by halves",
+    )
+    bias_value: float = number(0.0, symbol="b", help="value of fixed biases, start of trained ones")
+    init: str = init_field()
+    init_scale: float = init_scale_field()
+
+    def check_outputs(self, outputs: int) -> None:
+        """Each output needs as many neurons as the others."""
+        if self.hidden % outputs:
+            advice = "Give every output as many neurons."
+            refuse("`hidden`", self.hidden, f"a multiple of the {outputs} outputs", advice)
+
+    def initial_rest(self, key: Any, outputs: int) -> Params:
+        """Trained biases start at `bias_value`."""
+        if self.bias != "trained":
+            return {}
+        return {"biases": jnp.full((self.hidden,), self.bias_value, working_dtype())}
+
+    def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
+        """Mean over the neurons of each output."""
+        if self.bias == "trained":
+            h = h + params["biases"]
+        elif self.bias == "fixed":
+            h = h + self.bias_value
+        elif self.bias == "halves":
+            h = h + self.bias_value * np.where(np.arange(self.hidden) < self.hidden / 2, 1, -1).astype(h.dtype)
+        return jnp.mean(ACTIVATIONS[self.activation](h).reshape(outputs, -1), axis=1)

@@ -1,0 +1,48 @@
+"""The two-layer network with everything trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._spec import Choice, Count, declare
+from .._types import working_dtype
+from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
+
+
+class TwoLayer(Network):
+    """b + Σ_k v_k σ(⟨w_k, x⟩ + b_k), all trained (model M1 of the paper).
+
+    The second layer starts like the first, normal with variance s·2/(K + outputs); biases start at zero.
+
+    Example:
+        >>> import localfields as lf
+        >>> sorted(lf.networks.TwoLayer(4).initial(jax.random.key(0), (40,)))
+        ['biases', 'offset', 'second', 'weights']
+    """
+
+    hidden: int = declare(10, Count(high=100_000), symbol="K", help="number of neurons")
+    activation: str = activation_field()
+    bias: str = declare("trained", Choice(("trained", "none")), symbol="b", help="biases of both layers")
+    init: str = init_field()
+    init_scale: float = init_scale_field()
+
+    def check_outputs(self, outputs: int) -> None:
+        """Any number will do."""
+
+    def initial_rest(self, key: Any, outputs: int) -> Params:
+        """Second layer and biases."""
+        dtype = working_dtype()
+        sd = jnp.sqrt(jnp.asarray(self.init_scale, dtype) * 2 / (self.hidden + outputs))
+        rest = {"second": sd * jax.random.normal(key, (outputs, self.hidden), dtype)}
+        if self.bias == "trained":
+            rest |= {"biases": jnp.zeros((self.hidden,), dtype), "offset": jnp.zeros((outputs,), dtype)}
+        return rest
+
+    def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
+        """Second layer on the activations."""
+        if self.bias == "none":
+            return params["second"] @ ACTIVATIONS[self.activation](h)
+        return params["second"] @ ACTIVATIONS[self.activation](h + params["biases"]) + params["offset"]

@@ -1,0 +1,192 @@
+"""Tasks: stimuli, labels and loss as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._check import Said, refuse, unknown
+from ._spec import Choice, Many, Spec, declare, number
+from .networks import Network
+from .stimuli import NLGP, Stimulus
+
+LOSSES = ("mse", "cross-entropy", "absolute")
+LABELS = ("zero-one", "signs", "one-hot")
+
+
+@dataclasses.dataclass(frozen=True)
+class Labels:
+    """How classes are coded: by a name, or one number a class."""
+
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = " | ".join(LABELS)
+
+    def check(self, name: str, value: Any) -> str | tuple[float, ...]:
+        """Return the name or the numbers, or refuse."""
+        if isinstance(value, str):
+            if value not in LABELS:
+                unknown(f"`{name}`", value, LABELS)
+            return value
+        return _numbers(name, value, "Give one number a class, such as (0, 1).")
+
+    def parse(self, name: str, text: str) -> str | tuple[float, ...]:
+        """Read a name, or numbers joined by commas."""
+        return self.check(name, _split_numbers(text) or text)
+
+    def encode(self, value: str | tuple[float, ...]) -> Any:
+        """The JSON form."""
+        return value if isinstance(value, str) else list(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Proportions:
+    """How often each class is shown; empty for equally often."""
+
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = "P,Q,…"
+
+    def check(self, name: str, value: Any) -> tuple[float, ...]:
+        """Return positive numbers that sum to one, or refuse."""
+        found = _numbers(name, value, "Give one positive number a class, such as (0.5, 0.5).")
+        if any(p <= 0 for p in found):
+            refuse(f"`{name}`", found, "positive", "Leave out a class that is never shown.")
+        return tuple(p / math.fsum(found) for p in found)
+
+    def parse(self, name: str, text: str) -> tuple[float, ...]:
+        """Read numbers joined by commas."""
+        return self.check(name, _split_numbers(text) or ((),) if text else ())
+
+    def encode(self, value: tuple[float, ...]) -> list[float]:
+        """The JSON form."""
+        return list(value)
+
+
+def _numbers(name: str, value: Any, advice: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(one) for one in value)
+    except (TypeError, ValueError):
+        refuse(f"`{name}`", value, "a sequence of numbers", advice)
+    if not all(map(math.isfinite, found)):
+        refuse(f"`{name}`", value, "finite", advice)
+    return found
+
+
+def _split_numbers(text: str) -> tuple[float, ...] | None:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        return None
+
+
+class Discrimination(Spec):
+    """Tell stimuli apart: each stimulus is a class, with a label for it to be given.
+
+    The first stimulus has label 0, the second label 1; in the paper the longer lengthscale comes second. The loss is
+    the paper's mean of (ŷ − y)², without the ½ that the notes put before it.
+
+    Example:
+        >>> import localfields as lf
+        >>> short, long = (lf.stimuli.NLGP((40,), xi=xi, gain=100) for xi in (1, 3))
+        >>> lf.Discrimination(short, long).targets().ravel()
+        array([0., 1.])
+    """
+
+    family: ClassVar[str] = "task"
+    variadic: ClassVar[str] = "stimuli"
+
+    stimuli: tuple[Stimulus, ...] = declare(
+        (NLGP((40,), xi=1.0), NLGP((40,), xi=3.0)), Many("stimulus"), help="the classes, in the order of their labels"
+    )
+    labels: str | tuple[float, ...] = declare(
+        "zero-one", Labels(), symbol="y", help="0, 1, …; signs −1 … 1; one-hot; or a number a class"
+    )
+    proportions: tuple[float, ...] = declare(
+        (), Proportions(), symbol="p", help="how often each class is shown; equally if empty"
+    )
+    loss: str = declare("mse", Choice(LOSSES), symbol="L", help="mean of (ŷ − y)², cross-entropy, or mean of |ŷ − y|")
+    l1: float = number(0.0, low=0, closed=True, symbol="λ₁", help="penalty on Σ|w| of the receptive fields")
+    l2: float = number(0.0, low=0, closed=True, symbol="λ₂", help="penalty on Σw² of the receptive fields")
+
+    def __check_init__(self):
+        """Refuse classes that do not fit together."""
+        if len(self.stimuli) < 2:
+            advice = "Give one stimulus a class."
+            refuse("The stimuli of a task", Said(f"{len(self.stimuli)}"), "at least two", advice)
+        shapes = {stimulus.shape for stimulus in self.stimuli}
+        if len(shapes) > 1:
+            got = Said(", ".join(str(stimulus.shape) for stimulus in self.stimuli))
+            refuse("The lattices of the stimuli", got, "all the same", "Give every class the same shape.")
+        for name, given in (("labels", self.labels), ("proportions", self.proportions)):
+            if not isinstance(given, str) and given and len(given) != len(self.stimuli):
+                refuse(f"`{name}`", given, f"one number for each of {len(self.stimuli)} classes", "Add or drop some.")
+        if self.loss == "cross-entropy" and self.outputs == 1 and sorted(self.targets().ravel()) != [0.0, 1.0]:
+            advice = "Use labels 0 and 1 for two classes, one-hot for more."
+            refuse("`labels`", self.labels, "0 and 1, or one-hot, for the cross-entropy", advice)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lattice."""
+        return self.stimuli[0].shape
+
+    @property
+    def size(self) -> int:
+        """Number of sites, N."""
+        return self.stimuli[0].size
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs a network needs."""
+        return len(self.stimuli) if self.labels == "one-hot" else 1
+
+    @property
+    def priors(self) -> tuple[float, ...]:
+        """Probability of each class."""
+        return self.proportions or (1 / len(self.stimuli),) * len(self.stimuli)
+
+    def targets(self) -> np.ndarray:
+        """Target of each class, (classes, outputs)."""
+        count = len(self.stimuli)
+        if self.labels == "one-hot":
+            return np.eye(count)
+        if self.labels == "zero-one":
+            return np.arange(count, dtype=float)[:, None]
+        if self.labels == "signs":
+            return np.linspace(-1, 1, count)[:, None]
+        return np.asarray(self.labels, dtype=float)[:, None]
+
+    def penalty(self, weights: jax.Array) -> jax.Array:
+        """L1 and L2 penalties of the receptive fields."""
+        return self.l1 * jnp.sum(jnp.abs(weights)) + self.l2 * jnp.sum(weights**2)
+
+    def sample_loss(self, output: jax.Array, target: jax.Array) -> jax.Array:
+        """Loss of one output against one target, both (outputs,)."""
+        if self.loss == "mse":
+            return jnp.sum((output - target) ** 2)
+        if self.loss == "absolute":
+            return jnp.sum(jnp.abs(output - target))
+        if self.outputs == 1:
+            return jnp.sum(jax.nn.softplus(output) - target * output)
+        return -jnp.sum(target * jax.nn.log_softmax(output))
+
+    def choose(self, output: jax.Array) -> jax.Array:
+        """The class an output stands for: the largest output, or the nearest target."""
+        if self.outputs > 1:
+            return jnp.argmax(output)
+        if self.loss == "cross-entropy":
+            output = (output > 0).astype(output.dtype)
+        return jnp.argmin(jnp.abs(output - jnp.asarray(self.targets()[:, 0], output.dtype)))
+
+
+PopulationGradient = Callable[[Network, dict[str, jax.Array]], tuple[jax.Array, dict[str, jax.Array]]]
+"""Exact loss and gradient at given parameters."""
+
+EXACT: list[Callable[[Discrimination, Network], Callable[..., Any] | None]] = []
+"""Where theories offer exact population gradients. Each entry looks at a task and a network and returns a function
+(task, network, params) → (loss, gradient) that JAX can compile, or None when it does not apply. Training asks here for
+`estimator="exact"`, so that neither room imports the other."""

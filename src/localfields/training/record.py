@@ -1,0 +1,79 @@
+"""What to keep of a run, and how much memory that takes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._check import refuse, unknown
+from ..networks.base import Params
+
+# Functions of one member's parameters that are recorded in place of, or beside, the parameters themselves.
+REDUCERS: dict[str, Callable[[Params, tuple[int, ...]], jax.Array]] = {
+    "ipr": lambda params, shape: _ipr(params["weights"]),
+    "norm": lambda params, shape: jnp.sqrt(jnp.sum(params["weights"] ** 2, axis=1)),
+    "peak": lambda params, shape: _peak(params["weights"], shape),
+}
+PARAMETERS = ("weights", "biases", "second", "offset")
+MEASURED = ("loss", "accuracy")
+KNOWN = (*PARAMETERS, *MEASURED, *REDUCERS)
+LARGEST = 4e9
+
+
+def _ipr(weights: jax.Array) -> jax.Array:
+    unit = weights / jnp.maximum(jnp.max(jnp.abs(weights), axis=1, keepdims=True), 1e-30)
+    return jnp.sum(unit**4, axis=1) / jnp.maximum(jnp.sum(unit**2, axis=1), 1e-30) ** 2
+
+
+def _peak(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    place = jnp.argmax(jnp.abs(weights), axis=1)
+    return place if len(shape) == 1 else jnp.stack(jnp.unravel_index(place, shape), axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """How often to record, and what.
+
+    Args:
+        every: Steps between records; the start and the end are always recorded.
+        what: Parameters (`weights`, `biases`, `second`, `offset`), reductions of them (`ipr`, `norm`, `peak`), and
+            `loss` and `accuracy` on a held-out stream. Parameters that a network does not have are left out.
+        evaluate: Held-out samples a record, shared by the members.
+
+    Example:
+        >>> Record(every=100, what=("ipr", "loss")).every
+        100
+    """
+
+    every: int = 10
+    what: tuple[str, ...] = ("weights", "biases", "second", "offset", "loss", "accuracy")
+    evaluate: int = 2000
+
+    def __post_init__(self):
+        """Refuse what cannot be recorded."""
+        for name in ("every", "evaluate"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                refuse(f"`{name}`", value, "a whole number of at least 1", "Give a number of steps, or of samples.")
+        if isinstance(self.what, str) or not isinstance(self.what, (tuple, list)):
+            refuse("`what`", self.what, "a tuple of names", "For example ('weights', 'loss').")
+        for name in self.what:
+            if name not in KNOWN:
+                unknown("A recorded quantity", name, KNOWN)
+        object.__setattr__(self, "what", tuple(self.what))
+
+    def at(self, steps: int) -> list[int]:
+        """Step numbers of the records of a run."""
+        return [*range(0, steps, self.every), steps]
+
+    def nbytes(self, steps: int, one: dict[str, Any]) -> int:
+        """Bytes that the records of a run will take, given one record of all members (arrays or their shapes)."""
+        return len(self.at(steps)) * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(one))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"every": self.every, "what": list(self.what), "evaluate": self.evaluate}

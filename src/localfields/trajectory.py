@@ -1,0 +1,168 @@
+"""The one result type: what `train` and `solve` return, and everything else takes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ._check import Said, refuse
+
+
+def inverse_participation_ratio(weights: np.ndarray, axes: int) -> np.ndarray:
+    """Σw⁴/(Σw²)² over the trailing lattice axes: 1 for a single site, 1.5/N for a sinusoid, 1/N for a constant.
+
+    Example:
+        >>> inverse_participation_ratio(np.array([[0.0, 2.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]), axes=1)
+        array([1.  , 0.25])
+    """
+    flat = weights.reshape(*weights.shape[: weights.ndim - axes], -1).astype(np.float64)
+    largest = np.abs(flat).max(axis=-1, keepdims=True)
+    flat = flat / np.where(largest > 0, largest, 1)  # powers of tiny or huge weights stay in range
+    square = flat**2
+    with np.errstate(invalid="ignore"):
+        return (square**2).sum(axis=-1) / square.sum(axis=-1) ** 2
+
+
+def peak_position(weights: np.ndarray, axes: int) -> np.ndarray:
+    """Site of the largest |w|: an index on a ring, one index an axis (last axis of the result) on a torus."""
+    lead, shape = weights.shape[: weights.ndim - axes], weights.shape[weights.ndim - axes :]
+    flat = np.abs(weights).reshape(*lead, -1).argmax(axis=-1)
+    return flat if axes == 1 else np.stack(np.unravel_index(flat, shape), axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a member ended: `ok`, `diverged` (too large), `non-finite`, and the step at which it stopped."""
+
+    kind: str
+    step: int
+
+    def __str__(self) -> str:
+        """In words."""
+        return self.kind if self.kind == "ok" else f"{self.kind} at step {self.step}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """Receptive fields over flow time, for every member of an ensemble.
+
+    Args:
+        steps: Step numbers of the records, (time,).
+        times: Flow time = steps × learning rate; (time,), or (member, time) when the learning rate was swept.
+        initial: Fields at the start, (member, neuron, *shape).
+        final: Fields at the end, the same.
+        series: What was recorded, each (member, time, …): `weights`, `biases`, `second`, `loss`, `accuracy`, `ipr`, ….
+        outcome: One a member.
+        specification: The plain values that made it.
+        manifest: Versions, device, precision, seconds.
+        stopped: Why it ended: `finished`, `at rest` or `cancelled`.
+    """
+
+    steps: np.ndarray
+    times: np.ndarray
+    initial: np.ndarray
+    final: np.ndarray
+    series: dict[str, np.ndarray]
+    outcome: tuple[Outcome, ...]
+    specification: dict[str, Any]
+    manifest: dict[str, Any]
+    stopped: str = "finished"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lattice."""
+        return self.initial.shape[2:]
+
+    @property
+    def num_members(self) -> int:
+        """Number of members."""
+        return self.initial.shape[0]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Receptive fields, (member, time, neuron, *shape)."""
+        return self._get("weights")
+
+    @property
+    def biases(self) -> np.ndarray:
+        """Biases, (member, time, neuron)."""
+        return self._get("biases")
+
+    @property
+    def second(self) -> np.ndarray:
+        """Second layer, (member, time, output, neuron)."""
+        return self._get("second")
+
+    @property
+    def loss(self) -> np.ndarray:
+        """Loss on a held-out stream, (member, time)."""
+        return self._get("loss")
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        """Fraction of a held-out stream told right, (member, time)."""
+        return self._get("accuracy")
+
+    @property
+    def ipr(self) -> np.ndarray:
+        """Inverse participation ratio of every field, (member, time, neuron)."""
+        if "ipr" in self.series:
+            return self.series["ipr"]
+        return inverse_participation_ratio(self.weights, len(self.shape))
+
+    @property
+    def peak(self) -> np.ndarray:
+        """Site of the largest weight, (member, time, neuron), with a last axis of coordinates on a torus."""
+        return self.series["peak"] if "peak" in self.series else peak_position(self.weights, len(self.shape))
+
+    def _get(self, name: str) -> np.ndarray:
+        if name not in self.series:
+            advice = f"Record it: `Record(what=(…, '{name}'))`, where the network has it."
+            refuse(f"`{name}`", Said("a trajectory without it"), "recorded", advice)
+        return self.series[name]
+
+    def to_xarray(self) -> Any:
+        """The recorded series as an `xarray.Dataset` with named axes."""
+        import json
+
+        import xarray as xr
+
+        space = [f"x{axis}" for axis in range(len(self.shape))] if len(self.shape) > 1 else ["x"]
+        axes = {
+            "weights": ["member", "time", "neuron", *space],
+            "biases": ["member", "time", "neuron"],
+            "second": ["member", "time", "output", "neuron"],
+            "offset": ["member", "time", "output"],
+            "loss": ["member", "time"],
+            "accuracy": ["member", "time"],
+            "ipr": ["member", "time", "neuron"],
+            "norm": ["member", "time", "neuron"],
+            "peak": ["member", "time", "neuron", *(["coordinate"] if len(self.shape) > 1 else [])],
+        }
+        data = {name: (axes[name], values) for name, values in self.series.items()}
+        data["initial"] = (["member", "neuron", *space], self.initial)
+        data["final"] = (["member", "neuron", *space], self.final)
+        data["outcome"] = (["member"], np.array([str(one) for one in self.outcome]))
+        swept = self.times.ndim == 2
+        time = ("time", self.steps) if swept else ("time", self.times)
+        coordinates = {"time": time, "step": ("time", self.steps), "member": np.arange(self.num_members)}
+        if swept:
+            coordinates["flow_time"] = (["member", "time"], self.times)
+        notes = {"specification": json.dumps(self.specification), "manifest": json.dumps(self.manifest)}
+        return xr.Dataset(data, coords=coordinates, attrs={**notes, "stopped": self.stopped})
+
+    def __repr__(self) -> str:
+        """What it is, in a few lines."""
+        bad = [f"member {m} {one}" for m, one in enumerate(self.outcome) if one.kind != "ok"]
+        state = f"{self.stopped}, all members ok" if not bad else f"{self.stopped}; {len(bad)} not ok: {bad[0]}, …"
+        last = inverse_participation_ratio(self.final, len(self.shape))
+        until = float(np.max(self.times[..., -1])) if self.times.size else 0.0
+        recorded = ", ".join(f"{name} {values.shape}" for name, values in self.series.items())
+        return (
+            f"Trajectory: {self.num_members} members × {len(self.steps)} records × {self.initial.shape[1]} neurons on "
+            f"{self.shape}, flow time 0 … {until:g}\n"
+            f"  final IPR {np.nanmean(last):.3f} (from {np.nanmin(last):.3f} to {np.nanmax(last):.3f}); {state}\n"
+            f"  recorded: {recorded}"
+        )
