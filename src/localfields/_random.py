@@ -21,15 +21,17 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 FOR_BITS, FOR_SPLIT, FOR_FOLD = 0, 1, 2
 
 
-def threefry(key0: Any, key1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
-    """The Threefry-2x32 block cipher, 20 rounds (Salmon et al. 2011)."""
+def threefry(key0: Any, key1: Any, x0: Any, x1: Any, rounds: int = 20) -> tuple[Any, Any]:
+    """The Threefry-2x32 block cipher (Salmon et al. 2011)."""
     keys = (key0, key1, key0 ^ key1 ^ jnp.uint32(0x1BD11BDA))
     x0, x1 = x0 + keys[0], x1 + keys[1]
-    for turn in range(5):
-        for by in ROTATIONS[turn % 2]:
-            x0 = x0 + x1
-            x1 = ((x1 << jnp.uint32(by)) | (x1 >> jnp.uint32(32 - by))) ^ x0
-        x0, x1 = x0 + keys[(turn + 1) % 3], x1 + keys[(turn + 2) % 3] + jnp.uint32(turn + 1)
+    for done in range(rounds):
+        by = ROTATIONS[done // 4 % 2][done % 4]
+        x0 = x0 + x1
+        x1 = ((x1 << jnp.uint32(by)) | (x1 >> jnp.uint32(32 - by))) ^ x0
+        if done % 4 == 3:
+            turn = done // 4 + 1
+            x0, x1 = x0 + keys[turn % 3], x1 + keys[(turn + 1) % 3] + jnp.uint32(turn)
     return x0, x1
 
 
@@ -79,4 +81,6 @@ def make_key(seed: int) -> jax.Array:
         >>> jax.random.normal(make_key(0), (3,)).shape
         (3,)
     """
-    return jax.random.key(seed, impl=KEYS)
+    # From both words of the seed: without x64 `jax.random.key` drops the upper one, and 0 and 2³² would be one seed.
+    words = np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(jnp.asarray(words), impl=KEYS)

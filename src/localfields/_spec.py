@@ -318,7 +318,12 @@ class Spec(eqx.Module):
         super().__init_subclass__(**kwargs)
         cls.__init__ = _initializer(cls)
         if cls.family:
-            _registry.setdefault(cls.family, {})[name_of(cls)] = cls
+            known = _registry.setdefault(cls.family, {})
+            other = known.get(name_of(cls), cls)
+            if other.__module__ != cls.__module__:  # of its own module it is a new version, as in a notebook
+                got = Said(f"a second {cls.__name__}, from {cls.__module__} after {other.__module__}")
+                refuse(f"The {cls.family} `{name_of(cls)}`", got, "the only one of its name", "Rename the class.")
+            known[name_of(cls)] = cls
 
     def __repr__(self) -> str:
         """The call that makes this value; fields at their defaults are left out, except the first."""

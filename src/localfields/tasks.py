@@ -56,7 +56,10 @@ class Proportions:
         found = _numbers(name, value, "Give one positive number a class, such as (0.5, 0.5).")
         if any(p <= 0 for p in found):
             refuse(f"`{name}`", found, "positive", "Leave out a class that is never shown.")
-        return tuple(p / math.fsum(found) for p in found)
+        total = math.fsum(found)
+        if abs(total - 1) < 1e-12:
+            return found  # divided once more, a copy would differ in its last bits
+        return tuple(p / total for p in found)
 
     def parse(self, name: str, text: str) -> tuple[float, ...]:
         """Read numbers joined by commas."""
@@ -123,7 +126,8 @@ class Discrimination(Spec):
             got = Said(", ".join(str(stimulus.shape) for stimulus in self.stimuli))
             refuse("The lattices of the stimuli", got, "all the same", "Give every class the same shape.")
         for name, given in (("labels", self.labels), ("proportions", self.proportions)):
-            if not isinstance(given, str) and given and len(given) != len(self.stimuli):
+            everywhere = isinstance(given, str) or (name == "proportions" and not given)
+            if not everywhere and len(given) != len(self.stimuli):
                 refuse(f"`{name}`", given, f"one number for each of {len(self.stimuli)} classes", "Add or drop some.")
         if self.loss == "cross-entropy" and self.outputs == 1 and sorted(self.targets().ravel()) != [0.0, 1.0]:
             advice = "Use labels 0 and 1 for two classes, one-hot for more."

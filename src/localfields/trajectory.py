@@ -158,11 +158,13 @@ class Trajectory:
         bad = [f"member {m} {one}" for m, one in enumerate(self.outcome) if one.kind != "ok"]
         state = f"{self.stopped}, all members ok" if not bad else f"{self.stopped}; {len(bad)} not ok: {bad[0]}, …"
         last = inverse_participation_ratio(self.final, len(self.shape))
+        last = last[np.isfinite(last)]  # a field of zeros has none
+        found = f"{last.mean():.3f} (from {last.min():.3f} to {last.max():.3f})" if last.size else "undefined"
         until = float(np.max(self.times[..., -1])) if self.times.size else 0.0
         recorded = ", ".join(f"{name} {values.shape}" for name, values in self.series.items())
         return (
             f"Trajectory: {self.num_members} members × {len(self.steps)} records × {self.initial.shape[1]} neurons on "
             f"{self.shape}, flow time 0 … {until:g}\n"
-            f"  final IPR {np.nanmean(last):.3f} (from {np.nanmin(last):.3f} to {np.nanmax(last):.3f}); {state}\n"
+            f"  final IPR {found}; {state}\n"
             f"  recorded: {recorded}"
         )

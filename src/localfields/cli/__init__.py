@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 COMMANDS = {
     "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
@@ -31,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     from .._check import InputError
 
     try:
-        _dispatch(list(sys.argv[1:] if argv is None else argv))
+        with warnings.catch_warnings():
+            warnings.showwarning = _tell
+            _dispatch(list(sys.argv[1:] if argv is None else argv))
     except InputError as error:
         print(f"localfields: {error}", file=sys.stderr)
         sys.exit(2)
@@ -41,6 +45,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing to tell
         sys.exit(141)
+
+
+def _tell(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"localfields: warning: {message}", file=sys.stderr)
 
 
 def _dispatch(argv: list[str]) -> None:

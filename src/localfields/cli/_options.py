@@ -143,13 +143,7 @@ def run_command(command: Callable, argv: Sequence[str], prog: str) -> None:
     wanted_help = any(word in ("-h", "--help") for word in argv)
     captured = io.StringIO()
     parsed: dict[str, Any] = {}
-
-    def keep(**values: Any) -> None:
-        parsed.update(values)
-
-    keep.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
-    keep.__annotations__ = getattr(command, "__annotations__", {})
-    keep.__doc__ = command.__doc__
+    keep = _signed_as(command, lambda **values: parsed.update(values))
     try:
         with contextlib.nullcontext() if wanted_help else contextlib.redirect_stderr(captured):
             tyro.cli(keep, args=list(argv), prog=prog)
@@ -158,6 +152,13 @@ def run_command(command: Callable, argv: Sequence[str], prog: str) -> None:
             return
         raise InputError(_one_line(captured.getvalue(), prog)) from None
     command(**parsed)
+
+
+def _signed_as(command: Callable, function: Any) -> Callable:
+    function.__signature__ = inspect.signature(command)
+    function.__annotations__ = getattr(command, "__annotations__", {})
+    function.__doc__, function.__name__ = command.__doc__, command.__name__
+    return function
 
 
 def _one_line(box: str, prog: str) -> str:

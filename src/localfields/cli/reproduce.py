@@ -18,7 +18,7 @@ def run(argv: Sequence[str]) -> None:
 
 
 def reproduce(
-    figures: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="figures to draw; all if none")] = (),
+    figures: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="all if none", metavar="FIGURE")] = (),
     out: Annotated[str, tyro.conf.arg(help="folder for figures and report", metavar="PATH")] = "report",
 ) -> None:
     """Redraw the paper's figures and hold every published number against the exact one."""
@@ -39,7 +39,7 @@ def reproduce(
     console = Console(stderr=True)
     columns = TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     drawn, claims = [], []
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("starting", total=sum(figure.steps for figure in chosen))
         for figure in chosen:
 

@@ -68,7 +68,7 @@ def _write(path: Path, x: Any, stimulus: Any, seed: int) -> None:
     elif path.suffix == ".npy":
         np.save(path, x)
     else:
-        np.savetxt(path, x, delimiter=",", fmt="%.9g")
+        np.savetxt(path, x, delimiter=",", fmt="%.9g" if x.dtype == np.float32 else "%.17g")  # digits that read back
 
 
 def _summarize(stimulus: Any, x: Any, show: Any) -> None:

@@ -69,8 +69,8 @@ def _sampled(k: float, published: float) -> str:
     found = sampled_kurtosis(k)
     low, middle, high = np.quantile(found, [0.05, 0.5, 0.95])
     return (
-        f"the excess kurtosis of {DRAWS} samples of Kur({k:g}), drawn {len(found)} times, has median {middle:.2f}, "
-        f"90 % of it between {low:.2f} and {high:.2f}, and is at or below the published {published:g} in "
+        f"the excess kurtosis of {DRAWS:,} samples of Kur({k:g}), drawn {len(found)} times, has median {middle:.2f}, "
+        f"90% of it between {low:.2f} and {high:.2f}, and is at or below the published {published:g} in "
         f"{np.mean(found <= published):.0%} of the cases"
     )
 
@@ -103,7 +103,7 @@ def claims(step: Step) -> Sequence[Claim]:
             "2.99",
             f"{nlgp:.4f}",
             "reproduced" if abs(nlgp - 2.99) < 2 * noise else "differs",
-            f"The exact value is 3 to three digits; {DRAWS} samples give it ± {noise:.2f}.",
+            f"The exact value is 3 to three digits; {DRAWS:,} samples give it ± {noise:.2f}.",
             exact,
         ),
         Claim(
@@ -149,7 +149,7 @@ def claims(step: Step) -> Sequence[Claim]:
 FIGURE = PaperFigure(
     name="fig2",
     title="Figure 2: the data models",
-    setting=f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; {DRAWS} samples.",
+    setting=f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; {DRAWS:,} samples.",
     caption=(
         "Samples at a long and a short lengthscale, covariance at the long one, and the marginal of each data model. "
         "Blue curves are exact, orange are the samples. The covariances look alike; the marginals do not: two points, "

@@ -19,21 +19,30 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>localfields: published against measured</title>
 <style>
-:root {{ color-scheme: light dark; --line: #8884; --ok: #00795a; --off: #b34a00; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --ok: #4fd1ab; --off: #ff9d5c; }} }}
-body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1.2rem; }}
-h1 {{ font-size: 1.5rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-.scroll {{ overflow-x: auto; }}
+:root {{ color-scheme: light; --page: #fff; --ink: #1b1d21; --soft: #50555e; --line: #d9dce1;
+  --ok: #00704f; --off: #a84400; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ color-scheme: dark; --page: #15171b; --ink: #e9ebee; --soft: #abb1bb; --line: #33373e;
+    --ok: #4fd1ab; --off: #ff9d5c; }}
+}}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 0 auto; padding: 1.2rem;
+  background: var(--page); color: var(--ink); }}
+h1 {{ font-size: 1.5rem; line-height: 1.25; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
-th, td {{ text-align: left; vertical-align: top; padding: .45rem .6rem; border-bottom: 1px solid var(--line); }}
-td.number {{ white-space: nowrap; }}
+th, td {{ text-align: left; vertical-align: top; padding: .5rem .7rem; border-bottom: 1px solid var(--line); }}
+th {{ font-weight: 500; color: var(--soft); }}
+td.id {{ color: var(--soft); }} td.statement {{ width: 25%; }}
+td.number {{ white-space: nowrap; font-variant-numeric: tabular-nums; }}
 .reproduced {{ color: var(--ok); font-weight: 600; }} .differs {{ color: var(--off); font-weight: 600; }}
-figure {{ margin: 0; }} img {{ width: 100%; height: auto; background: #fff; border-radius: 4px; }}
-figcaption, .small {{ font-size: .9rem; opacity: .85; }}
+figure {{ margin: 0; }} .scroll {{ overflow-x: auto; border-radius: 4px; background: #fff; }}
+img {{ display: block; width: 100%; height: auto; }}
+figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; color: var(--soft); }}
 @media (max-width: 40rem) {{
-  thead {{ display: none; }} tr {{ display: block; padding: .6rem 0; border-bottom: 1px solid var(--line); }}
+  thead {{ display: none; }} tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }}
   td {{ display: block; border: 0; padding: .1rem 0; }}
-  td[data-name]::before {{ content: attr(data-name) ": "; opacity: .7; font-weight: 400; }}
+  td.id, td.statement {{ display: inline; font-weight: 600; }} td.id {{ padding-right: .4em; }}
+  td[data-name]::before {{ content: attr(data-name) ": "; color: var(--soft); font-weight: 400; }}
+  img {{ width: 44rem; }}
 }}
 </style></head><body>
 <h1>Published against measured</h1>
@@ -90,8 +99,8 @@ def _page(drawn: Sequence[Drawn], claims: Sequence[Claim]) -> str:
                 reason = f'<br><span class="small">{html.escape(claim.reason)}</span>'
                 text = f'<span class="{claim.verdict.replace(" ", "-")}">{text}</span>{reason}'
             label = f' data-name="{head}"' if head and name != "statement" else ""
-            number = ' class="number"' if name in ("published", "measured") else ""
-            cells.append(f"<td{label}{number}>{text}</td>")
+            kind = "number" if name in ("published", "measured") else name
+            cells.append(f'<td class="{kind}"{label}>{text}</td>')
         return f'<tr id="{claim.id}">{"".join(cells)}</tr>'
 
     def block(one: Drawn) -> str:
@@ -99,7 +108,9 @@ def _page(drawn: Sequence[Drawn], claims: Sequence[Claim]) -> str:
         caption = f"{html.escape(one.figure.caption)} <br><b>Setting.</b> {html.escape(one.figure.setting)}"
         title = html.escape(one.figure.title)
         image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
-        return f"<h2>{title}</h2><figure>{image}<figcaption>{caption}</figcaption></figure>"
+        # On a phone the picture keeps a size at which it can be read, and is moved inside its frame.
+        frame = f'<div class="scroll" tabindex="0">{image}</div>'
+        return f"<h2>{title}</h2><figure>{frame}<figcaption>{caption}</figcaption></figure>"
 
     return PAGE.format(
         summary=html.escape(summary(claims)),

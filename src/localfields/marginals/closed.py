@@ -45,10 +45,10 @@ class TwoPoint(SymmetricLaw):
 
     def correlation(self, latent: Any) -> np.ndarray:
         """The arcsine law, (2/π) arcsin r."""
-        return 2 / np.pi * np.arcsin(np.clip(latent, -1, 1))
+        return np.asarray(2 / np.pi * np.arcsin(np.clip(latent, -1, 1)))
 
     def _latent(self, wanted: np.ndarray) -> np.ndarray:
-        return np.sin(np.pi / 2 * wanted)
+        return np.asarray(np.sin(np.pi / 2 * wanted))
 
     def _unit_moment(self, order: float) -> float:
         return 1.0
@@ -156,12 +156,12 @@ class ErfNormal(Marginal):
     def correlation(self, latent: Any) -> np.ndarray:
         """The arcsine law, arcsin(ρr)/arcsin ρ."""
         twice = 2 * self._gain**2
-        return np.arcsin(np.clip(latent, -1, 1) * (twice / (1 + twice))) / self._arcsine()
+        return np.asarray(np.arcsin(np.clip(latent, -1, 1) * (twice / (1 + twice))) / self._arcsine())
 
     def _latent(self, wanted: np.ndarray) -> np.ndarray:
         # Inverse of the arcsine law: sin(C arcsin ρ)/ρ.
         twice = 2 * self._gain**2
-        return np.sin(wanted * self._arcsine()) * ((1 + twice) / twice)
+        return np.asarray(np.sin(wanted * self._arcsine()) * ((1 + twice) / twice))
 
     def _unit_moment(self, order: float) -> float:
         if order == 2:
@@ -249,10 +249,10 @@ class Uniform(SymmetricLaw):
 
     def correlation(self, latent: Any) -> np.ndarray:
         """(6/π) arcsin(r/2)."""
-        return 6 / np.pi * np.arcsin(np.clip(latent, -1, 1) / 2)
+        return np.asarray(6 / np.pi * np.arcsin(np.clip(latent, -1, 1) / 2))
 
     def _latent(self, wanted: np.ndarray) -> np.ndarray:
-        return 2 * np.sin(np.pi / 6 * wanted)
+        return np.asarray(2 * np.sin(np.pi / 6 * wanted))
 
     def _unit_moment(self, order: float) -> float:
         return 3 ** (order / 2) / (order + 1)

@@ -20,6 +20,7 @@ def draw_sample(ax: Any, x: np.ndarray, shape: tuple[int, ...], color: str = BLU
         ax.axhline(0, color=GRAY, lw=0.5)
         ax.plot(np.arange(shape[0]), x, color=color, lw=1.2, drawstyle="steps-mid" if shape[0] <= 200 else "default")
         ax.set_xlim(-0.5, shape[0] - 0.5)
+        ax.locator_params(axis="x", integer=True)
     else:
         picture = x.reshape(shape)
         picture = picture.reshape(shape[0], shape[1], -1)[:, :, 0]
@@ -33,7 +34,10 @@ def draw_covariance(ax: Any, stimulus: Stimulus, x: np.ndarray | None = None) ->
     """Exact covariance against displacement (along the first axis), and its estimate from samples as dots."""
     exact = stimulus.covariance()
     if exact.shape != stimulus.shape:
-        ax.imshow(exact.reshape(stimulus.size, stimulus.size), cmap="RdBu_r")
+        limit = float(np.abs(exact).max())
+        ax.imshow(exact.reshape(stimulus.size, stimulus.size), cmap="RdBu_r", vmin=-limit, vmax=limit)
+        ax.locator_params(integer=True)
+        ax.set_xlabel("site")
         return
     n = stimulus.shape[0]
     line = exact.reshape(n, -1)[:, 0]
@@ -83,11 +87,13 @@ def save_overview(stimulus: Stimulus, x: np.ndarray, path: Path) -> None:
     ax = figure.add_subplot(grid[:, 2])
     draw_covariance(ax, stimulus, x)
     ax.set_title("covariance", fontsize=9)
-    ax.legend(frameon=False, fontsize=8)
+    if ax.lines:  # a matrix is a picture, with nothing to tell apart
+        ax.legend(frameon=False, fontsize=8)
     ax = figure.add_subplot(grid[:, 3])
     draw_marginal(ax, stimulus, x)
     law = stimulus.marginal()
-    ax.set_title("marginal" if law is None else f"marginal, excess kurtosis {law.excess_kurtosis:.3g}", fontsize=9)
+    tail = "" if law is None else f", excess kurtosis {round(law.excess_kurtosis, 6) + 0:.3g}".replace("inf", "∞")
+    ax.set_title(f"marginal{tail}", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
     figure.suptitle(repr(stimulus)[:120], fontsize=9)
     figure.savefig(path, dpi=150)

@@ -99,14 +99,15 @@ class Stimulus(Spec):
         if num * self.size > LARGEST_DRAW:
             advice = "Draw in pieces, with one key each from `jax.random.split`."
             refuse("`num` × sites", num * self.size, f"at most {LARGEST_DRAW}", advice)
-        self._require_one()
+        self.require_one("to sample from")
         return _compiled_draw(self, as_key(key), num)
 
-    def _require_one(self) -> None:
+    def require_one(self, purpose: str) -> None:
+        """Refuse a sweep where one stimulus is needed."""
         for name, value in number_values(self):
             if np.ndim(value):
                 advice = "An array sweeps an ensemble in training; give one number here."
-                refuse(f"`{name}`", Said(f"{np.size(value)} values"), "one number to sample from", advice)
+                refuse(f"`{name}`", Said(f"{np.size(value)} values"), f"one number {purpose}", advice)
 
     def gaussian_clone(self) -> Gaussian | DenseGaussian:
         """The Gaussian with the same mean and covariance: what is left when only second-order structure matters.

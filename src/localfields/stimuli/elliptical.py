@@ -63,6 +63,7 @@ class EllipticalLaw(Stimulus):
 
     def covariance(self) -> np.ndarray:
         """The kernel's correlation."""
+        self.require_one("to take the covariance of")
         return self.kernel.correlation(self.shape, self.xi)
 
 

@@ -50,6 +50,7 @@ class GaussianCopula(Stimulus):
 
     def covariance(self) -> np.ndarray:
         """The latent correlation seen through the marginal: a closed form, or the Hermite series."""
+        self.require_one("to take the covariance of")
         law = self.marginal()
         return law.variance * law.correlation(self.latent_correlation())
 

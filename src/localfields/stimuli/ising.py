@@ -76,6 +76,7 @@ class Ising(Stimulus):
 
     def covariance(self) -> np.ndarray:
         """(t^d + t^(N−d))/(1 + t^N) with t = tanh J."""
+        self.require_one("to take the covariance of")
         t, n = np.tanh(self.coupling), self.size
         d = np.arange(n)
         return (t**d + t ** (n - d)) / (1 + t**n)

@@ -24,6 +24,8 @@ from .record import PARAMETERS, REDUCERS
 
 DIVERGED = 1e6  # a weight of this size ends a member: fields here are of order one
 
+RUNNING = -1  # in place of the step at which a member stopped
+
 TRACES: collections.Counter[str] = collections.Counter()
 """How often each compiled function was traced: a sweep that raises a count recompiles."""
 
@@ -61,7 +63,7 @@ class State(eqx.Module):
 
     params: Params
     memory: Any  # of the optimizer
-    bad: jax.Array  # step at which a member stopped, −1 while it runs
+    bad: jax.Array  # step at which a member stopped, `RUNNING` while it runs
     step: jax.Array
 
 
@@ -82,7 +84,7 @@ def start_state(program: Program, params: Params) -> State:
     transform = program.transform()
     memory = None if transform is None else jax.vmap(transform.init)(params)
     members = params["weights"].shape[0]
-    return State(params, memory, jnp.full((members,), -1, jnp.int32), jnp.zeros((), jnp.int32))
+    return State(params, memory, jnp.full((members,), RUNNING, jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def _step(program: Program, task: Discrimination, network: Network, rate: Any, key: Any, state: State) -> State:
@@ -98,11 +100,12 @@ def _step(program: Program, task: Discrimination, network: Network, rate: Any, k
         change, memory = transform.update(gradient, state.memory, state.params)
     params = jax.tree.map(lambda p, c: p + (rate * c).astype(p.dtype), state.params, change)
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(params)]))
-    alive = (state.bad < 0) & (largest < DIVERGED)  # false for nan, too
+    running = state.bad == RUNNING
+    alive = running & (largest < DIVERGED)  # false for nan, too
     keep = functools.partial(jax.tree.map, lambda new, old: jnp.where(alive, new, old))
-    stopped = jnp.where((state.bad < 0) & ~alive, state.step + 1, state.bad)
-    # The sign bit of `bad` is −1 while running; a member that met nan is told from one that grew by its size.
-    stopped = jnp.where((state.bad < 0) & jnp.isnan(largest), -(state.step + 2), stopped)
+    stopped = jnp.where(running & ~alive, state.step + 1, state.bad)
+    # A member that met nan is told from one that grew by the sign: −2 for the first step, −3 for the second, …
+    stopped = jnp.where(running & jnp.isnan(largest), -(state.step + 2), stopped)
     return State(keep(params, state.params), keep(memory, state.memory), stopped, state.step + 1)
 
 

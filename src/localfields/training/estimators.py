@@ -125,7 +125,7 @@ def exact_estimator(task: Discrimination, network: Network) -> Callable[..., Est
     refuse("The estimator `exact`", got, "asked for where a theory knows the gradient", 'Use "orbit" or "independent".')
 
 
-def class_counts(task: Discrimination, batch: int) -> tuple[int, ...]:
+def class_counts(task: Discrimination, batch: int, name: str = "batch") -> tuple[int, ...]:
     """Draws of each class in a batch: the proportions, rounded so that they add up and no class is empty."""
     ideal = np.asarray(task.priors) * batch
     counts = np.floor(ideal + 1e-9).astype(int)
@@ -133,7 +133,7 @@ def class_counts(task: Discrimination, batch: int) -> tuple[int, ...]:
         counts[c] += 1
     if counts.min() < 1:
         advice = f"The rarest class has probability {min(task.priors):g}."
-        refuse("`batch`", batch, "large enough to hold a draw of every class", advice)
+        refuse(f"`{name}`", batch, "large enough to hold a draw of every class", advice)
     return tuple(int(n) for n in counts)
 
 

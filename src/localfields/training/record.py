@@ -25,8 +25,9 @@ LARGEST = 4e9
 
 
 def _ipr(weights: jax.Array) -> jax.Array:
-    unit = weights / jnp.maximum(jnp.max(jnp.abs(weights), axis=1, keepdims=True), 1e-30)
-    return jnp.sum(unit**4, axis=1) / jnp.maximum(jnp.sum(unit**2, axis=1), 1e-30) ** 2
+    largest = jnp.max(jnp.abs(weights), axis=1, keepdims=True)
+    unit = weights / jnp.where(largest > 0, largest, 1)
+    return jnp.sum(unit**4, axis=1) / jnp.sum(unit**2, axis=1) ** 2  # nan for a field of zeros
 
 
 def _peak(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:

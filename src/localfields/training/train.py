@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import platform
 import time
 from collections.abc import Callable
@@ -14,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import __version__
-from .._check import Said, refuse, unknown
+from .._check import Said, refuse, shorten, unknown
 from .._random import make_key
-from .._spec import Count, Number, num_members, swept_leaves
+from .._spec import Count, Number, Row, num_members, swept_leaves
 from .._types import working_dtype
 from ..networks import Network
 from ..tasks import Discrimination
@@ -99,24 +100,33 @@ def train(
         >>> run.weights.shape
         (3, 3, 1, 12)
     """
-    record = record or Record()
-    plan = _plan(task, network, learning_rate, steps, batch, members, seed, record, estimator, optimizer)
-    program, setting, count = plan
-    params = start_params(setting.swept, setting.fixed, _keys(seed, count, 1), task.outputs)
-    if initial is not None:
-        params = {**params, "weights": _given(initial, params["weights"].shape, task.shape)}
-    state = start_state(program, params)
-    clock = time.perf_counter()
-    state = jax.block_until_ready(advance(program, setting, state, 0))
-    first = look(program, setting, state)
-    jax.block_until_ready(first)
-    compiled = time.perf_counter() - clock
-    size = record.nbytes(steps, first)
+    record = Record() if record is None else record
+    steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
+    seed = Count(low=0, high=2**63 - 1).check("seed", seed)
+    _check_callbacks(rest, on_progress, cancel)
+    program, setting, rate, count = _plan(
+        task, network, learning_rate, batch, members, seed, record, estimator, optimizer
+    )
+    given = None if initial is None else _given(initial, count, network.hidden, task.shape)
+
+    def start() -> State:
+        params = start_params(setting.swept, setting.fixed, _keys(seed, count, 1), task.outputs)
+        return start_state(program, params if given is None else {**params, "weights": given})
+
+    size = record.nbytes(steps, jax.eval_shape(lambda: look(program, setting, start())))
     if size > LARGEST:
         advice = "Record less often, or only reductions such as ('ipr', 'loss')."
         refuse("The memory for records", Said(f"{size / 1e9:.1f} GB"), f"at most {LARGEST / 1e9:g} GB", advice)
     clock = time.perf_counter()
-    state, records, at, stopped = _loop(program, setting, state, first, record.at(steps), rest, on_progress, cancel)
+    begin = start()
+    state = jax.block_until_ready(advance(program, setting, begin, 0))
+    first = look(program, setting, state)
+    jax.block_until_ready(first)
+    compiled = time.perf_counter() - clock
+    clock = time.perf_counter()
+    times = _flow_times(np.asarray(record.at(steps)), rate, program.schedule)
+    state, records, stopped = _loop(program, setting, state, first, record.at(steps), times, rest, on_progress, cancel)
+    at = record.at(steps)[: len(records)]
     seconds = time.perf_counter() - clock
     series = {name: np.stack([np.asarray(one[name]) for one in records], axis=1) for name in records[0]}
     fields = (count, network.hidden, *task.shape)
@@ -126,7 +136,7 @@ def train(
     specification = {
         "task": task.to_json(),
         "network": network.to_json(),
-        "learning_rate": np.asarray(setting.learning_rate).tolist() if program.schedule is None else "schedule",
+        "learning_rate": np.asarray(rate).tolist() if program.schedule is None else "schedule",
         "steps": steps,
         "batch": batch,
         "members": count,
@@ -137,8 +147,8 @@ def train(
     }
     return Trajectory(
         steps=np.asarray(at),
-        times=_flow_times(np.asarray(at), setting.learning_rate, program.schedule),
-        initial=np.asarray(params["weights"]).reshape(fields),
+        times=times[..., : len(at)],
+        initial=np.asarray(begin.params["weights"]).reshape(fields),
         final=np.asarray(state.params["weights"]).reshape(fields),
         series=series,
         outcome=tuple(_outcome(int(bad)) for bad in np.asarray(state.bad)),
@@ -148,7 +158,15 @@ def train(
     )
 
 
-def _plan(task, network, learning_rate, steps, batch, members, seed, record, estimator, optimizer) -> Any:
+def _check_callbacks(rest: Any, on_progress: Any, cancel: Any) -> None:
+    if rest is not None:
+        Number(low=0, closed=True, hint="Give a small fraction, such as 1e-3.").check("rest", rest)
+    for name, value in (("on_progress", on_progress), ("cancel", cancel)):
+        if value is not None and not callable(value):
+            refuse(f"`{name}`", value, "a function", "It is called between chunks of steps.")
+
+
+def _plan(task, network, learning_rate, batch, members, seed, record, estimator, optimizer) -> Any:
     for name, value, kind in (
         ("task", task, Discrimination),
         ("network", network, Network),
@@ -156,21 +174,18 @@ def _plan(task, network, learning_rate, steps, batch, members, seed, record, est
     ):
         if not isinstance(value, kind):
             refuse(f"`{name}`", value, f"a {kind.__name__}", f"See `lf.{kind.__name__}`.")
-    Count(high=10**9).check("steps", steps)
-    Count(high=10**9).check("batch", batch)
-    Count(low=0, high=2**63 - 1).check("seed", seed)
     network.check_outputs(task.outputs)
-    schedule = learning_rate if callable(learning_rate) else None
+    schedule = _schedule(learning_rate) if callable(learning_rate) else None
     rate = 1.0 if schedule else Number(low=0).check("learning_rate", learning_rate)
     count = _count(task, network, rate, members)
-    if estimator != "exact" and estimator not in ESTIMATORS:
+    if estimator not in (*ESTIMATORS, "exact"):
         unknown("The estimator", estimator, [*ESTIMATORS, "exact"])
     if estimator == "orbit":
         check_symmetry(task)
     program = Program(
-        estimate=exact_estimator(task, network) if estimator == "exact" else ESTIMATORS[estimator],
+        estimate=_estimate(task, network, estimator),
         counts=class_counts(task, batch),
-        evaluate=class_counts(task, max(record.evaluate, len(task.stimuli))),
+        evaluate=class_counts(task, record.evaluate, "evaluate"),
         shared=estimator == "shared",
         one_by_one=jax.default_backend() == "cpu",
         optimizer=_optimizer(optimizer),
@@ -182,7 +197,29 @@ def _plan(task, network, learning_rate, steps, batch, members, seed, record, est
     swept, fixed = eqx.partition(jax.tree.map(lambda leaf: jnp.asarray(leaf, working_dtype()), whole), mask)
     rates = jnp.broadcast_to(jnp.asarray(rate, working_dtype()), (count,))
     shared_key = jax.random.fold_in(make_key(seed), 2**31)
-    return program, Setting(swept, fixed, rates, _keys(seed, count, 0), shared_key), count
+    return program, Setting(swept, fixed, rates, _keys(seed, count, 0), shared_key), rate, count
+
+
+def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
+    expected, advice = "a function of the step that returns one number", "For example `optax.cosine_decay_schedule`."
+    try:
+        found = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
+    except (TypeError, ValueError) as error:
+        refuse("`learning_rate`", Said(f"one that fails ({shorten(error)})"), expected, advice)
+    if not isinstance(found, jax.ShapeDtypeStruct) or found.shape != ():
+        refuse("`learning_rate`", Said(f"one that returns {shorten(found)}"), expected, advice)
+    return schedule
+
+
+def _estimate(task: Discrimination, network: Network, estimator: str) -> Callable[..., Any]:
+    if estimator == "exact":
+        return exact_estimator(task, network)
+    if estimator == "independent" and jax.default_backend() == "gpu" and working_dtype() == jnp.float32:
+        from . import fused
+
+        if fused.applies(task, network):
+            return fused.sampled
+    return ESTIMATORS[estimator]
 
 
 def _count(task: Discrimination, network: Network, rate: Any, members: int | None) -> int:
@@ -209,74 +246,76 @@ def _keys(seed: int, count: int, use: int) -> jax.Array:
 
 
 def _optimizer(optimizer: str | Callable[..., Any]) -> Callable[..., Any] | None:
-    if optimizer == "sgd":
+    if isinstance(optimizer, str) and optimizer == "sgd":
         return None
-    if callable(optimizer):
-        return optimizer
     import optax
 
+    if callable(optimizer):
+        try:
+            made = optimizer(learning_rate=1.0)
+        except TypeError as error:
+            made = Said(f"one that fails ({shorten(error)})")
+        if not isinstance(made, optax.GradientTransformation):
+            advice = "For example `functools.partial(optax.sgd, momentum=0.9)`."
+            refuse("`optimizer`", made, "a function of `learning_rate` that returns an optax transformation", advice)
+        return optimizer
     names = ("adam", "adamw", "rmsprop", "adagrad", "sgd", "lion", "nadam", "adabelief")
     if optimizer not in names:
         unknown("The optimizer", optimizer, names)
     return getattr(optax, optimizer)
 
 
-def _given(initial: Any, shape: tuple[int, ...], lattice: tuple[int, ...]) -> jax.Array:
-    count, hidden, size = shape
-    try:
-        array = jnp.asarray(initial, working_dtype())
-    except (TypeError, ValueError):
-        refuse(
-            "`initial`", initial, "an array of receptive fields", "Give (neuron, *shape) or (member, neuron, *shape)."
-        )
+def _given(initial: Any, count: int, hidden: int, lattice: tuple[int, ...]) -> jax.Array:
+    advice = "Give (neuron, *shape) or (member, neuron, *shape)."
+    array = Row(axes=None, hint=advice).check("initial", initial)
     one, all_of_them = (hidden, *lattice), (count, hidden, *lattice)
     if array.shape not in (one, all_of_them):
-        got = Said(f"shape {array.shape}")
-        refuse("`initial`", got, f"of shape {one} or {all_of_them}", "Give one field a neuron on the task's lattice.")
-    return jnp.broadcast_to(array.reshape(-1, hidden, size), shape)
+        refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {one} or {all_of_them}", advice)
+    flat = jnp.asarray(array.reshape(-1, hidden, math.prod(lattice)), working_dtype())
+    return jnp.broadcast_to(flat, (count, *flat.shape[1:]))
 
 
-def _loop(program, setting, state: State, first, at: list[int], rest, on_progress, cancel) -> Any:
-    """Chunks between records. The device runs ahead; Python looks at the clock, at cancel and at rest now and then."""
-    records, done, stopped = [first], [at[0]], "finished"
+def _loop(program, setting, state: State, first, at: list[int], times, rest, on_progress, cancel) -> Any:
+    """Chunks between records. The device runs ahead; Python looks at the clock and at cancel now and then.
+
+    Rest is looked for at every record, and only when asked for: where a run stops must not depend on the clock.
+    """
+    records, stopped = [first], "finished"
     begin = last = time.perf_counter()
-    before = None
     try:
-        for here, there in zip(at[:-1], at[1:], strict=True):
-            state = advance(program, setting, state, there - here)
-            records.append(look(program, setting, state))
-            done.append(there)
-            if time.perf_counter() - last < SYNC and there != at[-1]:
-                continue
-            jax.block_until_ready(records[-1])
-            last = time.perf_counter()
-            if on_progress is not None:
-                on_progress(_progress(setting, state, records[-1], there, at[-1], last - begin))
-            if cancel is not None and cancel():
-                stopped = "cancelled"
-                break
-            if rest is not None and there != at[-1]:
-                now = (np.asarray(state.params["weights"]), there)
-                if before is not None and _at_rest(before, now, setting.learning_rate, rest):
-                    stopped = "at rest"
+        for index in range(1, len(at)):
+            before = state
+            ahead = advance(program, setting, state, at[index] - at[index - 1])
+            records.append(look(program, setting, ahead))
+            state = ahead
+            if time.perf_counter() - last >= SYNC or at[index] == at[-1]:
+                jax.block_until_ready(records[-1])
+                last = time.perf_counter()
+                if on_progress is not None:
+                    time_here = float(np.mean(times[..., index]))
+                    on_progress(_progress(state, records[-1], at[index], at[-1], last - begin, time_here))
+                if cancel is not None and cancel():
+                    stopped = "cancelled"
                     break
-                before = now
+            span = times[..., index] - times[..., index - 1]
+            if rest is not None and at[index] != at[-1] and _at_rest(before, state, rest * span):
+                stopped = "at rest"
+                break
     except KeyboardInterrupt:
         stopped = "cancelled"
-        records, done = records[: len(done)], done[: len(records)]
-    return state, records, done, stopped
+    return state, records, stopped
 
 
-def _at_rest(before: Any, now: Any, rates: Any, rest: float) -> bool:
-    moved = np.sqrt(((now[0] - before[0]) ** 2).sum(axis=(1, 2))) / np.sqrt((now[0] ** 2).sum(axis=(1, 2)))
-    return bool(np.all(moved <= rest * (now[1] - before[1]) * np.asarray(rates)))
+def _at_rest(before: State, now: State, most: Any) -> bool:
+    old, new = (np.asarray(state.params["weights"], np.float64) for state in (before, now))
+    moved, length = (np.sqrt((field**2).sum(axis=(1, 2))) for field in (new - old, new))
+    return bool(np.all(moved <= most * length))
 
 
-def _progress(setting, state: State, one, step: int, steps: int, seconds: float) -> Progress:
-    weights = np.asarray(state.params["weights"])
-    ipr = inverse_participation_ratio(weights, 1)
+def _progress(state: State, one, step: int, steps: int, seconds: float, flow_time: float) -> Progress:
+    ipr = inverse_participation_ratio(np.asarray(state.params["weights"]), 1)
     loss = np.asarray(one["loss"]) if "loss" in one else None
-    return Progress(step, steps, seconds, float(step * np.mean(np.asarray(setting.learning_rate))), ipr, loss)
+    return Progress(step, steps, seconds, flow_time, ipr, loss)
 
 
 def _outcome(bad: int) -> Outcome:
@@ -285,15 +324,12 @@ def _outcome(bad: int) -> Outcome:
     return Outcome("diverged", bad) if bad >= 0 else Outcome("non-finite", -bad - 1)
 
 
-def _flow_times(at: np.ndarray, rates: Any, schedule: Any) -> np.ndarray:
+def _flow_times(at: np.ndarray, rate: Any, schedule: Any) -> np.ndarray:
     if schedule is not None:
         each = np.asarray(jax.vmap(schedule)(jnp.arange(max(int(at[-1]), 1))), dtype=np.float64)
         each = np.broadcast_to(each, (max(int(at[-1]), 1),))
         return np.concatenate([[0.0], np.cumsum(each)])[at]
-    rates = np.asarray(rates, dtype=np.float64)
-    if np.all(rates == rates[0]):
-        return at * rates[0]
-    return rates[:, None] * at[None, :]
+    return at * rate if np.ndim(rate) == 0 else rate[:, None] * at[None, :]
 
 
 def _manifest(compiled: float, seconds: float, size: int) -> dict[str, Any]:
