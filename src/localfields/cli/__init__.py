@@ -12,6 +12,7 @@ from typing import Any
 COMMANDS = {
     "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
     "sample": "Draw samples of a stimulus, to a file or as a picture.",
+    "train": "Train an ensemble of networks to tell two lengthscales of a stimulus apart.",
 }
 
 USAGE = """usage: localfields [--plugin MODULE] COMMAND [OPTIONS]

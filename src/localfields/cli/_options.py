@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import tyro
 
 from .._check import InputError, Said, refuse, shorten, unknown
-from .._spec import Nested, Row, Shape, Spec, fields, from_text, name_of
+from .._spec import Many, Nested, Row, Shape, Spec, fields, from_text, name_of
 
 
 def load_plugins(names: Sequence[str]) -> None:
@@ -67,33 +67,47 @@ def use_compilation_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
-def option(annotation: Any, default: Any, help: str, metavar: str | None = None) -> tuple[Any, Any, str, str | None]:
+Option = tuple[Any, Any, str, str | None]
+
+
+def option(annotation: Any, default: Any, help: str, metavar: str | None = None) -> Option:
     """One option of a command's own: type, default, meaning."""
     return annotation, default, help, metavar
 
 
-def spec_command(cls: type[Spec], options: Mapping[str, tuple[Any, Any, str, str | None]], run: Callable) -> Callable:
+def spec_command(cls: type[Spec], options: Mapping[str, Option], run: Callable) -> Callable:
     """Make a function whose signature is the fields of `cls` and then `options`, for tyro to read.
 
     The fields arrive as text and are parsed by their own kinds, so that a mistake gets the same message as in Python.
     """
-    parameters = []
-    typed = [(field, say) for field, say in fields(cls) if not isinstance(say.kind, Row)]  # arrays: from Python
-    for field, say in typed:
-        symbol = f"{say.symbol}: " if say.symbol else ""
-        parameters.append(
-            _parameter(field.name, str, _text(say.kind, field.default), f"{symbol}{say.help}", say.kind.metavar)
-        )
-    for name, (annotation, default, help, metavar) in options.items():
-        parameters.append(_parameter(name, annotation, default, help, metavar))
-    defaults = {field.name: _text(say.kind, field.default) for field, say in typed}
+    own = field_options(cls)
 
     def command(**values: Any) -> None:
-        given = {name: values.pop(name) for name in defaults}
-        changed = {name: text for name, text in given.items() if text != defaults[name]}
-        run(from_text(cls, changed), **values)
+        run(from_text(cls, changed(own, values)), **values)
 
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return with_options(command, {**own, **options}, cls)
+
+
+def field_options(cls: type[Spec]) -> dict[str, Option]:
+    """The fields of a class as options, each a text; arrays and lists of other values are for Python."""
+    own = {}
+    for field, say in fields(cls):
+        if not isinstance(say.kind, (Row, Many)):
+            help = f"{say.symbol}: {say.help}" if say.symbol else say.help
+            own[field.name] = option(str, _text(say.kind, field.default), help, say.kind.metavar)
+    return own
+
+
+def changed(own: Mapping[str, Option], values: dict[str, Any]) -> dict[str, str]:
+    """Take out of `values` the options in `own`, and return those that differ from their defaults."""
+    given = {name: values.pop(name) for name in own}
+    return {name: text for name, text in given.items() if text != own[name][1]}
+
+
+def with_options(command: Any, options: Mapping[str, Option], cls: type[Spec]) -> Callable:
+    """Give a function of keywords the signature that tyro reads, and the name and words of a class."""
+    parameters = [_parameter(name, *parts) for name, parts in options.items()]
+    command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = inspect.getdoc(cls)
     command.__name__ = name_of(cls).replace("-", "_")
@@ -111,7 +125,7 @@ def _text(kind: Any, value: Any) -> str:
         return "x".join(str(n) for n in value)
     if isinstance(kind, Nested):
         return name_of(type(value))
-    return str(value)
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def run_one_of(commands: Mapping[str, Callable], argv: Sequence[str], prog: str, what: str, description: str) -> None:

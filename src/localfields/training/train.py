@@ -39,6 +39,7 @@ class Progress:
     time: float
     ipr: np.ndarray
     loss: np.ndarray | None
+    record_bytes: int  # that the whole run's records take
 
     @property
     def rate(self) -> float:
@@ -84,7 +85,8 @@ def train(
         optimizer: `sgd`, another name of optax, or a function of `learning_rate` that returns an optax transformation.
         initial: Receptive fields to start from, (neuron, *shape) or (member, neuron, *shape).
         rest: Stop when no member's fields move by more than this fraction of their length per unit of flow time.
-        on_progress: Called between chunks with a `Progress`.
+        on_progress: Called with a `Progress` before the first step (it tells the memory of the records), and between
+            chunks.
         cancel: Called between chunks; training stops when it returns true. Ctrl-C does the same.
 
     Returns:
@@ -283,6 +285,8 @@ def _loop(program, setting, state: State, first, at: list[int], times, rest, on_
     records, stopped = [first], "finished"
     begin = last = time.perf_counter()
     try:
+        if on_progress is not None:
+            on_progress(_progress(state, first, at, 0, 0.0, 0.0))
         for index in range(1, len(at)):
             before = state
             ahead = advance(program, setting, state, at[index] - at[index - 1])
@@ -293,7 +297,7 @@ def _loop(program, setting, state: State, first, at: list[int], times, rest, on_
                 last = time.perf_counter()
                 if on_progress is not None:
                     time_here = float(np.mean(times[..., index]))
-                    on_progress(_progress(state, records[-1], at[index], at[-1], last - begin, time_here))
+                    on_progress(_progress(state, records[-1], at, index, last - begin, time_here))
                 if cancel is not None and cancel():
                     stopped = "cancelled"
                     break
@@ -312,10 +316,11 @@ def _at_rest(before: State, now: State, most: Any) -> bool:
     return bool(np.all(moved <= most * length))
 
 
-def _progress(state: State, one, step: int, steps: int, seconds: float, flow_time: float) -> Progress:
+def _progress(state: State, one, at: list[int], index: int, seconds: float, flow_time: float) -> Progress:
     ipr = inverse_participation_ratio(np.asarray(state.params["weights"]), 1)
     loss = np.asarray(one["loss"]) if "loss" in one else None
-    return Progress(step, steps, seconds, flow_time, ipr, loss)
+    size = len(at) * sum(leaf.nbytes for leaf in one.values())
+    return Progress(at[index], at[-1], seconds, flow_time, ipr, loss, size)
 
 
 def _outcome(bad: int) -> Outcome:
