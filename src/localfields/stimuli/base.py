@@ -166,7 +166,7 @@ def lengthscale_field(default: float = 3.0) -> Any:
 
 def kernel_field() -> Any:
     """Declare the correlation kernel: a name, a row, or a function of distance in units of ξ."""
-    help = "correlation against distance: a name, a row of values, or a function of distance/ξ"
+    help = "correlation against distance: squared-exponential or periodized; in Python also a row, or a function of d/ξ"
     return declare(SquaredExponential(), Nested("kernel"), symbol="C", help=help)
 
 
