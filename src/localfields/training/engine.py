@@ -36,16 +36,22 @@ class Program:
 
     estimate: Callable[..., Any]
     counts: tuple[int, ...]
-    evaluate: tuple[int, ...]
     shared: bool
     one_by_one: bool
     optimizer: Callable[..., Any] | None
     schedule: Callable[[Any], Any] | None
-    what: tuple[str, ...]
 
     def transform(self) -> Any:
         """The optimizer at unit learning rate; the engine multiplies by the real one, which may be traced."""
         return None if self.optimizer is None else self.optimizer(learning_rate=1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a record shows, apart from the program: who looks at something else need not compile the training again."""
+
+    what: tuple[str, ...]
+    evaluate: tuple[int, ...]
 
 
 class Setting(eqx.Module):
@@ -145,25 +151,25 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
     return State(params, memory, bad, state.step + jnp.asarray(steps, jnp.int32))
 
 
-@functools.partial(jax.jit, static_argnames="program")
-def look(program: Program, setting: Setting, state: State) -> dict[str, jax.Array]:
+@functools.partial(jax.jit, static_argnames="view")
+def look(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[str, jax.Array]:
     """One record of every member."""
     TRACES["look"] += 1
-    held_out = jax.random.fold_in(jax.random.fold_in(setting.shared_key, 2**31 - 1), state.step)
+    held_out = jax.random.fold_in(jax.random.fold_in(setting.shared_key, 2**31 - 1), step)
 
     def one(swept: Any, params: Params) -> dict[str, jax.Array]:
         task, network = eqx.combine(swept, setting.fixed)
-        found = {name: params[name] for name in PARAMETERS if name in program.what and name in params}
-        found |= {name: REDUCERS[name](params, task.shape) for name in REDUCERS if name in program.what}
-        if "loss" in program.what or "accuracy" in program.what:
-            fields = [preactivations(params, x) for x in draw_classes(task, held_out, program.evaluate)]
-            if "loss" in program.what:
+        found = {name: params[name] for name in PARAMETERS if name in view.what and name in params}
+        found |= {name: REDUCERS[name](params, task.shape) for name in REDUCERS if name in view.what}
+        if "loss" in view.what or "accuracy" in view.what:
+            fields = [preactivations(params, x) for x in draw_classes(task, held_out, view.evaluate)]
+            if "loss" in view.what:
                 found["loss"] = mean_loss(task, network, params, fields)
-            if "accuracy" in program.what:
+            if "accuracy" in view.what:
                 found["accuracy"] = _accuracy(task, network, params, fields)
         return found
 
-    return jax.vmap(one)(setting.swept, state.params)
+    return jax.vmap(one)(setting.swept, params)
 
 
 def _accuracy(task: Discrimination, network: Network, params: Params, fields: list[jax.Array]) -> jax.Array:

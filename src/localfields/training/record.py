@@ -73,7 +73,8 @@ class Record:
 
     def nbytes(self, steps: int, one: dict[str, Any]) -> int:
         """Bytes that the records of a run will take, given one record of all members (arrays or their shapes)."""
-        return len(self.at(steps)) * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(one))
+        count = len(range(0, steps, self.every)) + 1  # of `at`, which may itself be too long to make
+        return count * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(one))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import platform
 import time
@@ -22,7 +23,7 @@ from .._types import working_dtype
 from ..networks import Network
 from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, inverse_participation_ratio
-from .engine import Program, Setting, State, advance, look, start_params, start_state
+from .engine import Program, Setting, State, View, advance, look, start_params, start_state
 from .estimators import ESTIMATORS, check_symmetry, class_counts, exact_estimator
 from .record import LARGEST, Record
 
@@ -106,7 +107,7 @@ def train(
     steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
     seed = Count(low=0, high=2**63 - 1).check("seed", seed)
     _check_callbacks(rest, on_progress, cancel)
-    program, setting, rate, count = _plan(
+    program, view, setting, rate, count = _plan(
         task, network, learning_rate, batch, members, seed, record, estimator, optimizer
     )
     given = None if initial is None else _given(initial, count, network.hidden, task.shape)
@@ -115,19 +116,20 @@ def train(
         params = start_params(setting.swept, setting.fixed, _keys(seed, count, 1), task.outputs)
         return start_state(program, params if given is None else {**params, "weights": given})
 
-    size = record.nbytes(steps, jax.eval_shape(lambda: look(program, setting, start())))
+    size = record.nbytes(steps, jax.eval_shape(lambda: _look(view, setting, start())))
     if size > LARGEST:
         advice = "Record less often, or only reductions such as ('ipr', 'loss')."
         refuse("The memory for records", Said(f"{size / 1e9:.1f} GB"), f"at most {LARGEST / 1e9:g} GB", advice)
     clock = time.perf_counter()
     begin = start()
     state = jax.block_until_ready(advance(program, setting, begin, 0))
-    first = look(program, setting, state)
+    first = _look(view, setting, state)
     jax.block_until_ready(first)
     compiled = time.perf_counter() - clock
     clock = time.perf_counter()
     times = _flow_times(np.asarray(record.at(steps)), rate, program.schedule)
-    state, records, stopped = _loop(program, setting, state, first, record.at(steps), times, rest, on_progress, cancel)
+    go, see = functools.partial(advance, program, setting), functools.partial(_look, view, setting)
+    state, records, stopped = _loop(go, see, state, first, record.at(steps), times, rest, on_progress, cancel)
     at = record.at(steps)[: len(records)]
     seconds = time.perf_counter() - clock
     series = {name: np.stack([np.asarray(one[name]) for one in records], axis=1) for name in records[0]}
@@ -187,19 +189,18 @@ def _plan(task, network, learning_rate, batch, members, seed, record, estimator,
     program = Program(
         estimate=_estimate(task, network, estimator),
         counts=class_counts(task, batch),
-        evaluate=class_counts(task, record.evaluate, "evaluate"),
         shared=estimator == "shared",
         one_by_one=jax.default_backend() == "cpu",
         optimizer=_optimizer(optimizer),
         schedule=schedule,
-        what=record.what,
     )
+    view = View(record.what, class_counts(task, record.evaluate, "evaluate"))
     whole = (task, network)
     mask = (swept_leaves(task), swept_leaves(network))
     swept, fixed = eqx.partition(jax.tree.map(lambda leaf: jnp.asarray(leaf, working_dtype()), whole), mask)
     rates = jnp.broadcast_to(jnp.asarray(rate, working_dtype()), (count,))
     shared_key = jax.random.fold_in(make_key(seed), 2**31)
-    return program, Setting(swept, fixed, rates, _keys(seed, count, 0), shared_key), rate, count
+    return program, view, Setting(swept, fixed, rates, _keys(seed, count, 0), shared_key), rate, count
 
 
 def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,7 +244,12 @@ def _count(task: Discrimination, network: Network, rate: Any, members: int | Non
 
 def _keys(seed: int, count: int, use: int) -> jax.Array:
     # A member's key depends on the seed and its number alone; one use is the stream, the other the start.
-    base = jax.random.fold_in(make_key(seed), use)
+    return _member_keys(make_key(seed), count, use)
+
+
+@functools.partial(jax.jit, static_argnames="count")
+def _member_keys(key: jax.Array, count: int, use: Any) -> jax.Array:
+    base = jax.random.fold_in(key, use)
     return jax.vmap(lambda m: jax.random.fold_in(base, m))(jnp.arange(count))
 
 
@@ -277,7 +283,11 @@ def _given(initial: Any, count: int, hidden: int, lattice: tuple[int, ...]) -> j
     return jnp.broadcast_to(flat, (count, *flat.shape[1:]))
 
 
-def _loop(program, setting, state: State, first, at: list[int], times, rest, on_progress, cancel) -> Any:
+def _look(view: View, setting: Setting, state: State) -> dict[str, jax.Array]:
+    return look(view, setting, state.params, state.step)
+
+
+def _loop(go, see, state: State, first, at: list[int], times, rest, on_progress, cancel) -> Any:
     """Chunks between records. The device runs ahead; Python looks at the clock and at cancel now and then.
 
     Rest is looked for at every record, and only when asked for: where a run stops must not depend on the clock.
@@ -289,8 +299,8 @@ def _loop(program, setting, state: State, first, at: list[int], times, rest, on_
             on_progress(_progress(state, first, at, 0, 0.0, 0.0))
         for index in range(1, len(at)):
             before = state
-            ahead = advance(program, setting, state, at[index] - at[index - 1])
-            records.append(look(program, setting, ahead))
+            ahead = go(state, at[index] - at[index - 1])
+            records.append(see(ahead))
             state = ahead
             if time.perf_counter() - last >= SYNC or at[index] == at[-1]:
                 jax.block_until_ready(records[-1])

@@ -1,0 +1,195 @@
+"""The command line as a shell: fast to start, one line for a mistake, exit code 2, nothing written."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import localfields as lf
+from localfields._spec import Row, fields, registered
+from localfields.cli import COMMANDS, main
+
+from .conftest import SCRIPT
+
+MISTAKES = {
+    "frobnicate": "; got 'frobnicate'. Choose one from that list.",
+    "smaple nlgp": "Did you mean `sample`?",
+    "--frobnicate": "The command must be one of",
+    "--plugin": "`--plugin` must be followed by a module, got nothing",
+    "--plugin no_such_module sample nlgp": "got 'no_such_module'",
+    "--plugin=no_such_file.py sample nlgp": "an existing .py file, got 'no_such_file.py'",
+    "sample nlpg": "Did you mean `nlgp`?",
+    "sample nlgp --gian 3": "Did you mean `--gain`?",
+    "sample nlgp --gain -1": "`gain` must be positive, got -1.0",
+    "sample nlgp --gain abc": "`gain` must be positive, got 'abc'",
+    "sample nlgp --gain nan": "`gain` must be positive, got nan",
+    "sample nlgp --gain 1,2": "`gain` must be positive, got '1,2'",
+    "sample nlgp --gain": "Missing value for argument '--gain'",
+    "sample nlgp --xi 1e-400": "`xi` must be positive, got 0.0",
+    "sample nlgp surplus": "Unrecognized options: surplus",
+    "sample nlgp -x": "Unrecognized options: -x",
+    "sample nlgp --plot perhaps": "Unrecognized options: perhaps",
+    "sample nlgp --no-gain 3": "--no-gain",
+    "sample nlgp --shape 0": "`shape` must be a tuple of positive whole numbers, got (0,)",
+    "sample nlgp --shape -5": "`shape` must be a tuple of positive whole numbers, got (-5,)",
+    "sample nlgp --shape 4x4x4x4": "`shape` must be a lattice of 1 to 3 axes",
+    "sample nlgp --shape forty": "`shape` must be whole numbers joined by x, got 'forty'",
+    "sample nlgp --shape 1000000000": "`shape` must be a lattice of 2 to 16777216 sites",
+    "sample nlgp --shape 99999999999999999999999": "`shape` must be",
+    "sample nlgp --shape=": "`shape` must be whole numbers joined by x, got ''",
+    "sample ising --shape 5x5": "`shape` must be a lattice of 1 axis, got (5, 5)",
+    "sample ising --coupling 21": "`coupling` must be a number above -20 and below 20",
+    "sample nlgp --num 0": "`num` must be a whole number from 1 to 2147483648, got 0.",
+    "sample nlgp --num 1.5": "`num` must be a whole number from 1 to 2147483648, got 1.5",
+    "sample nlgp --num many": "`num` must be a whole number from 1 to 2147483648, got 'many'",
+    "sample nlgp --num inf": "`num` must be a whole number from 1 to 2147483648, got inf",
+    "sample nlgp --num 1000000000": "`num` × sites must be at most 2147483648",
+    "sample nlgp --seed -1": "`seed` must be a whole number from 0",
+    "sample nlgp --seed x": "`seed` must be a whole number from 0",
+    "sample nlgp --seed 1e300": "`seed` must be a whole number from 0",
+    "sample nlgp --out x.txt": "one ending in .npz, .npy, .csv, got 'x.txt'",
+    "sample nlgp --out x": "one ending in .npz, .npy, .csv, got 'x'",
+    "sample nlgp --out no/such/x.npz": "an existing folder, got 'no/such'",
+    "sample nlgp --out occupied/x.npz": "an existing folder, got 'occupied'",
+    "sample nlgp --out folder.npz --overwrite": "That is a folder",
+    "sample nlgp --kernel linear": "The kernel must be one of given, periodized, squared-exponential",
+    "sample nlgp --kernel periodized:xi=2": "A field of Periodized must be left out",
+    "sample copula --marginal-law gauss": "The marginal must be one of algebraic",
+    "sample copula --marginal-law student-t:nu=1": "`nu` must be a number above 2, got 1.0",
+    "sample copula --marginal-law student-t:mu=3": "Did you mean `nu`?",
+    "sample elliptical --radial laplace": "`radial` must be a quantile function",
+    "sample kur --k 2": "`k` must be a number above 2, got 2.0",
+    "sample single-pulse --coding sign": "Did you mean `signs`?",
+    "sample single-pulse --shortest 9": "lengths from 9 to 8",
+    "sample block-pulse --length 7": "`length` must be a proper divisor",
+    "reproduce fig9": "The figure must be one of",
+    "reproduce --uot x": "Did you mean `--out`?",
+    "reproduce --out": "Missing value for argument '--out'",
+    "reproduce --out occupied": "`--out` must be a folder that can be made, got 'occupied'",
+    "reproduce --out occupied/below": "`--out` must be a folder that can be made",
+}
+
+
+@pytest.fixture
+def inhabited(folder):
+    """A folder with a file and a folder in it, and a way to see that nothing has changed."""
+    (folder / "occupied").write_text("mine")
+    (folder / "folder.npz").mkdir()
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    yield folder
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
+    assert (folder / "occupied").read_text() == "mine"
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_mistake_is_one_line(line, inhabited, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    out, err = capsys.readouterr()
+    assert stop.value.code == 2
+    assert out == ""
+    assert err.startswith("localfields: ") and err.endswith("\n") and len(err.splitlines()) == 1
+    assert MISTAKES[line] in err
+    assert "----" not in err and len(err) < 700
+
+
+@pytest.mark.parametrize(
+    "line", ["sample nlgp --gain -1", "sample nlgp --gian 3", "reproduce --out occupied", "smaple"]
+)
+def test_mistake_in_a_shell(line, inhabited, run):
+    done = run(*line.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("localfields: ")
+
+
+def test_python_m_is_the_same_program(inhabited):
+    done = subprocess.run(
+        [sys.executable, "-m", "localfields.cli", "nothing"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and done.stderr.startswith("localfields: The command must be one of")
+
+
+def test_interrupt_is_one_line(folder, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("localfields.stimuli.NLGP.draw", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        main("sample nlgp --num 7 --out x.npz".split())
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "localfields: interrupted.\n"
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", ["--help", "sample --help"])
+def test_a_reader_that_goes_away_is_no_error(line, folder):
+    program = subprocess.Popen([SCRIPT, *line.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program.stdout.close()
+    assert program.stderr.read() == ""
+    program.stderr.close()
+    assert program.wait(timeout=60) == 141
+
+
+# -- help -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["", "--help", "-h"])
+def test_help_lists_the_commands(line, capsys):
+    main(line.split())
+    out = capsys.readouterr().out
+    assert all(f"{name:<18}{meaning}" in out for name, meaning in COMMANDS.items())
+    assert "--plugin" in out
+
+
+def test_version(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out == f"localfields {lf.__version__}\n"
+
+
+def test_help_is_quick(run):
+    def seconds():
+        start = time.perf_counter()
+        done = run("--help")
+        assert done.returncode == 0 and "commands:" in done.stdout
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 0.5
+
+
+@pytest.mark.parametrize("line", ["--help", "--version", "nonsense"])
+def test_help_loads_no_library(line):
+    program = f"""
+import sys
+from localfields.cli import main
+try:
+    main([{line!r}])
+except SystemExit:
+    pass
+print(*(name for name in ("jax", "numpy", "scipy", "matplotlib", "equinox", "tyro", "rich") if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_sample_help_lists_every_stimulus(capsys):
+    main(["sample", "--help"])
+    out = capsys.readouterr().out
+    names = list(registered("stimulus"))
+    assert len(names) > 10
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == names
+
+
+@pytest.mark.parametrize("name", vars(lf.stimuli) and registered("stimulus"))
+def test_help_of_a_stimulus_tells_its_fields(name, capsys):
+    main(["sample", name, "--help"])
+    out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    cls = registered("stimulus")[name]
+    typed = [(field.name, say) for field, say in fields(cls) if not isinstance(say.kind, Row)]  # arrays: from Python
+    assert typed[0][0] == "shape"
+    for field, say in typed:
+        symbol = f"{say.symbol}: " if say.symbol else ""
+        assert f"--{field.replace('_', '-')} {say.kind.metavar} {symbol}{say.help}" in out
+    assert cls.__doc__.split("\n")[0].split(":")[0] in out
+    assert all(f"--{option}" in out for option in ("num", "seed", "out", "plot", "overwrite"))

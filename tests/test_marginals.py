@@ -1,0 +1,644 @@
+"""Every marginal against independent quadrature, scipy's laws and float32's edges."""
+
+import functools
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+import localfields as lf
+from localfields._spec import registered
+from localfields.marginals import (
+    Algebraic,
+    Empirical,
+    ErfNormal,
+    Laplace,
+    Logistic,
+    Marginal,
+    Normal,
+    NormalMixture,
+    SphereProjection,
+    StudentT,
+    Tabulated,
+    Triangular,
+    TwoPoint,
+    Uniform,
+)
+
+
+def exponential(u):
+    return -np.log1p(-u)
+
+
+GAINS = (0.01, 0.3, 1.0, 3.0, 10.0, 100.0)
+TAILS = (2.2, 2.5, 3.0, 5.0, 10.0, 100.0)
+DENSE = [  # laws with a density, symmetric, at unit variance
+    Normal(),
+    Uniform(),
+    Laplace(),
+    Logistic(),
+    Triangular(),
+    *[ErfNormal(g) for g in GAINS],
+    *[Algebraic(k) for k in TAILS],
+    StudentT(2.5),
+    StudentT(5.0),
+    NormalMixture(0.5),
+    NormalMixture(0.9),
+    NormalMixture(0.99),
+]
+OTHERS = [
+    TwoPoint(),
+    SphereProjection(40),
+    SphereProjection(5, [1.0, 3.0], [0.7, 0.3]),
+    Tabulated.of(exponential),
+    Empirical([3.0, -1.0, 0.0, 0.5], [0.2, 0.4, 0.3, 0.1]),
+]
+# A new class needs no entry above: it is taken at its defaults.
+UNKNOWN = [cls() for cls in registered("marginal").values() if cls not in {type(law) for law in DENSE + OTHERS}]
+ALL = DENSE + OTHERS + UNKNOWN
+DISCRETE = (TwoPoint, Empirical)
+
+
+def named(law):
+    return type(law).__name__ if isinstance(law, Tabulated) else repr(law)
+
+
+# -- an independent reference -----------------------------------------------------------------------------------
+
+
+def panels(low, high, width=0.05, points=16):
+    """Composite Gauss–Legendre nodes and weights."""
+    edges = np.linspace(low, high, math.ceil((high - low) / width) + 1)
+    x, w = np.polynomial.legendre.leggauss(points)
+    half = np.diff(edges)[:, None] / 2
+    return (edges[:-1, None] + half * (1 + x)).ravel(), (half * w).ravel()
+
+
+def half_line(end=math.inf, points=16):
+    """Nodes and weights on (0, end) by panels in log x: every scale from e⁻⁴⁵ to e²⁰⁰ is resolved."""
+    s, w = panels(-45.0, min(200.0, math.log(end)), points=points)
+    return np.exp(s), w * np.exp(s)
+
+
+def reference(law, points=16):
+    """|X| and probability weights for quadrature: from the density where `law.nodes` uses the quantile."""
+    return _reference(repr(law), points)
+
+
+@functools.cache
+def _reference(name, points):
+    [law] = [law for law in [*DENSE, SphereProjection(40)] if repr(law) == name]
+    end, unit = math.inf, None
+    match law:
+        case Normal():
+            density = scipy.stats.norm.pdf
+        case Uniform():
+            end = math.sqrt(3)
+            density = scipy.stats.uniform(-end, 2 * end).pdf
+        case Laplace():
+            density = scipy.stats.laplace(scale=math.sqrt(0.5)).pdf
+        case Logistic():
+            density = scipy.stats.logistic(scale=math.sqrt(3) / math.pi).pdf
+        case Triangular():
+            end = math.sqrt(6)
+            density = scipy.stats.triang(0.5, -end, 2 * end).pdf
+        case StudentT():
+            density = scipy.stats.t(law.nu, scale=math.sqrt((law.nu - 2) / law.nu)).pdf
+        case NormalMixture():
+            width = math.sqrt(1 - law.separation**2)
+
+            def density(x):
+                return (
+                    scipy.stats.norm.pdf(x, law.separation, width) / 2
+                    + scipy.stats.norm.pdf(x, -law.separation, width) / 2
+                )
+        case SphereProjection():
+            end, d = math.sqrt(law.dimension), law.dimension
+            constant = math.exp(math.lgamma(d / 2) - math.lgamma((d - 1) / 2)) / math.sqrt(math.pi * d)
+
+            def density(x):
+                return constant * (1 - x**2 / d) ** ((d - 3) / 2)
+        case ErfNormal():  # the latent normal is integrated; the deviation is found, not taken from the law
+            density, unit = scipy.stats.norm.pdf, lambda z: scipy.special.erf(law.gain * z)
+        case Algebraic():
+
+            def density(x):
+                return 0.5 * np.exp(-(1 + 1 / law.k) * np.logaddexp(0, law.k * np.log(x)))
+
+            unit = np.asarray
+    x, w = half_line(end, points)
+    p = 2 * w * density(x)
+    if unit is not None:
+        x = unit(x)
+        x = x / math.sqrt(np.sum(p * x**2))
+    return x, p
+
+
+def expectation(law, function, points=16):
+    x, p = reference(law, points)
+    keep = p > 0
+    return float(np.sum(p[keep] * function(x[keep])))
+
+
+def amplifier(x, p, a):
+    beta = a / math.sqrt((1 - a) * (1 + a))
+    return np.sum(p * x * scipy.special.erf(x * beta / math.sqrt(2)))
+
+
+A = (1e-6, 0.1, 0.5, 0.9, 0.99, 0.9999, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12)
+
+
+@pytest.mark.parametrize("law", DENSE, ids=named)
+def test_the_reference_itself_has_converged(law):
+    for order in (0, 1, 2):
+        coarse, fine = (expectation(law, lambda x, n=order: x**n, points) for points in (16, 24))
+        assert coarse == pytest.approx(fine, rel=2e-13)
+        assert coarse == pytest.approx([1, coarse, 1][order], rel=1e-12)
+    for a in A[::2]:
+        assert abs(amplifier(*reference(law, 16), a) - amplifier(*reference(law, 24), a)) < 1e-13
+
+
+# -- exact moments ----------------------------------------------------------------------------------------------
+
+
+def test_every_class_is_here():
+    assert {type(law) for law in ALL} == set(registered("marginal").values())
+
+
+@pytest.mark.parametrize("law", [*DENSE, SphereProjection(40)], ids=named)
+def test_moments_against_quadrature(law):
+    assert law.mean == 0 and law.symmetric
+    assert law.variance == 1
+    assert law.abs_moment(2) == pytest.approx(1, rel=1e-10)
+    assert law.mean_abs == pytest.approx(expectation(law, np.abs), rel=1e-10)
+    assert law.abs_moment(1.5) == pytest.approx(expectation(law, lambda x: x**1.5), rel=1e-10)
+    if law.tail_index > 4.5:  # else the integral itself has not converged by x = e²⁰⁰
+        assert law.kurtosis == pytest.approx(expectation(law, lambda x: x**4), rel=1e-10)
+        assert law.excess_kurtosis == law.kurtosis - 3
+        assert law.abs_moment(3) == pytest.approx(expectation(law, lambda x: x**3), rel=1e-10)
+
+
+def test_moments_of_discrete_laws():
+    law = TwoPoint()
+    assert (law.kurtosis, law.mean_abs, law.variance, law.abs_moment(3)) == (1, 1, 1, 1)
+    law = Empirical([3.0, -1.0, 0.0, 0.5], [0.2, 0.4, 0.3, 0.1])
+    x, p = np.array([3.0, -1.0, 0.0, 0.5]), np.array([0.2, 0.4, 0.3, 0.1])
+    mean = np.sum(p * x)
+    assert law.mean == pytest.approx(mean, rel=1e-14)
+    assert law.variance == pytest.approx(np.sum(p * (x - mean) ** 2), rel=1e-14)
+    assert law.mean_abs == pytest.approx(np.sum(p * np.abs(x - mean)), rel=1e-14)
+    assert law.kurtosis == pytest.approx(np.sum(p * (x - mean) ** 4) / law.variance**2, rel=1e-13)
+    assert Empirical([1.0, 2.0, 3.0, 6.0]).mean == 3
+    assert Empirical([1.0, 2.0, 3.0, 6.0]).variance == pytest.approx(3.5, rel=1e-14)
+
+
+@pytest.mark.parametrize("law", [law for law in ALL if hasattr(law, "scale")], ids=named)
+def test_scale_is_the_standard_deviation(law):
+    wide = law.replace(scale=2.5)
+    assert wide.sd == 2.5 and wide.variance == 6.25
+    assert wide.mean_abs == pytest.approx(2.5 * law.mean_abs, rel=1e-13)
+    assert wide.abs_moment(1.5) == pytest.approx(2.5**1.5 * law.abs_moment(1.5), rel=1e-13)
+    if law.tail_index > 4:
+        assert wide.kurtosis == pytest.approx(law.kurtosis, rel=1e-13)
+    u, z = np.array([0.01, 0.3, 0.8]), np.array([-2.0, 0.1, 3.0])
+    np.testing.assert_allclose(wide.quantile(u), 2.5 * law.quantile(u), rtol=1e-13)
+    np.testing.assert_allclose(wide.from_normal(z), 2.5 * law.from_normal(z), rtol=1e-13)
+    np.testing.assert_allclose(wide.cdf(2.5 * z), law.cdf(z), rtol=1e-12)
+    (x, p), (far, same) = law.nodes(), wide.nodes()
+    np.testing.assert_allclose(far, 2.5 * x, rtol=1e-13)
+    np.testing.assert_array_equal(p, same)
+    np.testing.assert_allclose(wide.correlation(0.4), law.correlation(0.4), rtol=1e-12)
+    assert repr(wide.standardized()) == repr(law)
+
+
+@pytest.mark.parametrize(
+    "law, index", [(Algebraic(3.0), 3), (Algebraic(4.0), 4), (StudentT(3.0), 3), (StudentT(4.0), 4)], ids=repr
+)
+def test_infinite_moments_are_said_to_be_infinite(law, index):
+    assert law.tail_index == index
+    assert law.kurtosis == law.excess_kurtosis == math.inf
+    assert law.abs_moment(index) == law.abs_moment(4) == law.abs_moment(7.5) == math.inf
+    assert 1 < law.abs_moment(index - 0.01) < math.inf
+    assert 0 < law.mean_abs < 1
+    assert law.variance == 1
+
+
+def test_light_tails_have_every_moment():
+    assert all(law.tail_index == math.inf for law in ALL if not isinstance(law, (Algebraic, StudentT)))
+    assert Laplace().abs_moment(20) == pytest.approx(math.factorial(20) / 2**10, rel=1e-12)
+    assert Normal().abs_moment(8) == pytest.approx(105, rel=1e-13)
+
+
+@pytest.mark.parametrize("order", [0, -1, math.nan])
+def test_orders_that_are_none_are_refused(order):
+    with pytest.raises(lf.InputError, match="order"):
+        Normal().abs_moment(order)
+
+
+@pytest.mark.parametrize(
+    "make, says",
+    [
+        (lambda: Algebraic(2.0), "above 2"),
+        (lambda: StudentT(2.0), "above 2"),
+        (lambda: ErfNormal(0.0), "Gaussian limit"),
+        (lambda: ErfNormal(math.inf), "positive"),
+        (lambda: NormalMixture(1.0), "below 1"),
+        (lambda: Normal(scale=-1.0), "positive"),
+        (lambda: Empirical([1.0, 1.0]), "different values"),
+        (lambda: Empirical([1.0, 2.0], [1.0, -1.0]), "not negative"),
+        (lambda: Empirical([1.0, 2.0], [1.0, 1.0, 1.0]), "2 numbers"),
+        (lambda: Tabulated([1.0, 2.0]), "4097 quantiles"),
+        (lambda: Tabulated.of(lambda u: -u), "increasing"),
+        (lambda: Tabulated.of(lambda u: 0 * u), "increasing"),
+        (lambda: Tabulated.of(lambda u: u[:5]), "one number for each u"),
+        (lambda: Tabulated.of(lambda u: u * math.nan), "finite"),
+        (lambda: Tabulated.of(lambda u: 1 / 0), "an error from it"),
+    ],
+)
+def test_laws_that_are_none_are_refused(make, says):
+    with pytest.raises(lf.InputError, match=says):
+        make()
+
+
+@pytest.mark.parametrize("law", ALL, ids=named)
+def test_json_round_trip(law):
+    again = lf.from_json(json.loads(json.dumps(law.to_json())))
+    assert type(again) is type(law) and repr(again) == repr(law)
+    for one, other in zip(jax.tree.leaves(law), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# -- cdf and quantile -------------------------------------------------------------------------------------------
+
+LEVELS = np.concatenate([10.0 ** -np.arange(12, 1, -1), np.arange(1, 20) / 20, 1 - 10.0 ** -np.arange(2, 13)])
+
+
+@pytest.mark.parametrize("law", [law for law in ALL if not isinstance(law, DISCRETE)], ids=named)
+def test_cdf_inverts_quantile(law):
+    """To the last digits of x: u lies between the cdf a few units in the last place below and above the quantile."""
+    x = law.quantile(LEVELS)
+    assert (np.diff(x) >= 0).all()
+    slack = 8 * np.finfo(float).eps * np.abs(x)
+    assert (law.cdf(x - slack) - 1e-13 <= LEVELS).all()
+    assert (law.cdf(x + slack) + 1e-13 >= LEVELS).all()
+
+
+@pytest.mark.parametrize("law", [law for law in ALL if law.symmetric], ids=named)
+def test_symmetric_laws_are_odd(law):
+    z = np.array([0.0, 1e-9, 0.2, 1.0, 3.0, 7.0, 40.0])
+    np.testing.assert_array_equal(law.from_normal(-z), -law.from_normal(z))
+    x = law.quantile(np.array([0.6, 0.75, 0.99, 1 - 1e-6]))
+    np.testing.assert_allclose(law.cdf(-0.9 * x), 1 - law.cdf(0.9 * x), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("law", [law for law in ALL if isinstance(law, DISCRETE)], ids=named)
+def test_quantile_inverts_cdf_at_the_atoms(law):
+    """The quantile is the smallest x with F(x) ≥ u."""
+    atoms = np.unique(law.quantile(np.linspace(0.0005, 0.9995, 1000)))
+    assert law.quantile(np.array(0.5)) in atoms
+    levels = law.cdf(atoms)
+    assert levels[-1] == pytest.approx(1, abs=1e-15)
+    np.testing.assert_array_equal(law.cdf(atoms - 1e-9), np.concatenate([[0.0], levels[:-1]]))
+    np.testing.assert_array_equal(law.quantile(levels - 1e-9), atoms)
+    np.testing.assert_array_equal(law.quantile(levels[:-1] + 1e-9), atoms[1:])
+
+
+@pytest.mark.parametrize(
+    "law, scipys",
+    [
+        (Normal(), scipy.stats.norm),
+        (Uniform(), scipy.stats.uniform(-math.sqrt(3), 2 * math.sqrt(3))),
+        (Laplace(), scipy.stats.laplace(scale=math.sqrt(0.5))),
+        (Logistic(), scipy.stats.logistic(scale=math.sqrt(3) / math.pi)),
+        (Triangular(), scipy.stats.triang(0.5, -math.sqrt(6), 2 * math.sqrt(6))),
+        (StudentT(2.5), scipy.stats.t(2.5, scale=math.sqrt(0.2))),
+        (StudentT(5.0), scipy.stats.t(5.0, scale=math.sqrt(0.6))),
+        (ErfNormal(math.sqrt(0.5)), scipy.stats.uniform(-math.sqrt(3), 2 * math.sqrt(3))),
+    ],
+    ids=lambda value: repr(value) if isinstance(value, Marginal) else "",
+)
+def test_cdf_against_scipy(law, scipys):
+    x = np.concatenate([np.linspace(-6, 6, 241), [-50.0, 50.0, 1e-12, -1e-12]])
+    np.testing.assert_allclose(law.cdf(x), scipys.cdf(x), rtol=0, atol=1e-13)
+    u = np.linspace(0.001, 0.999, 333)
+    np.testing.assert_allclose(law.quantile(u), scipys.ppf(u), rtol=1e-10, atol=1e-13)
+
+
+def test_cdf_of_the_other_laws():
+    x = np.linspace(-4, 4, 81)
+    for k in TAILS:
+        raw = x * math.sqrt(scipy.special.beta(3 / k, 1 - 2 / k) / k)
+        wanted = 0.5 * (1 + raw * (1 + np.abs(raw) ** k) ** (-1 / k))
+        np.testing.assert_allclose(Algebraic(k).cdf(x), wanted, rtol=0, atol=1e-14)
+    for m in (0.5, 0.9, 0.99):
+        s = math.sqrt(1 - m * m)
+        wanted = (scipy.stats.norm.cdf(x, m, s) + scipy.stats.norm.cdf(x, -m, s)) / 2
+        np.testing.assert_allclose(NormalMixture(m).cdf(x), wanted, rtol=0, atol=1e-14)
+    for d in (3, 40):
+        beta = scipy.stats.beta((d - 1) / 2, (d - 1) / 2)  # (1 + U)/2 for a coordinate U of the unit sphere
+        np.testing.assert_allclose(SphereProjection(d).cdf(x), beta.cdf((1 + x / math.sqrt(d)) / 2), atol=1e-14)
+
+
+@pytest.mark.parametrize("law", DENSE, ids=named)
+def test_from_normal_is_the_quantile_of_the_normal_cdf(law):
+    z = np.linspace(-4, 4, 161)
+    np.testing.assert_allclose(law.from_normal(z), law.quantile(scipy.special.ndtr(z)), rtol=1e-9, atol=1e-14)
+
+
+# -- the quadrature rule ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", ALL, ids=named)
+def test_node_weights_are_probabilities(law):
+    x, p = law.nodes()
+    assert x.shape == p.shape and x.ndim == 1
+    assert (x >= 0).all() and (p >= 0).all()
+    assert np.isfinite(x).all()
+    assert np.sum(p) == pytest.approx(1, abs=1e-12)
+    assert np.sum(p * x) == pytest.approx(law.mean_abs, rel=1e-10)
+
+
+@pytest.mark.parametrize("a", A)
+@pytest.mark.parametrize("law", DENSE, ids=named)
+def test_nodes_give_the_amplifier(law, a):
+    """φ(a) = E[X erf(X β/√2)], β = a/√(1 − a²), to 1e-12 at every a (formula sheet §2.4)."""
+    assert abs(amplifier(*law.nodes(), a) - amplifier(*reference(law), a)) < 1e-12
+
+
+def test_the_amplifier_of_a_normal_is_linear():
+    for a in A:
+        assert abs(amplifier(*Normal().nodes(), a) - math.sqrt(2 / math.pi) * a) < 1e-13
+
+
+# -- float32 ----------------------------------------------------------------------------------------------------
+
+SAMPLED = [law for law in ALL if not isinstance(law, SphereProjection)]
+
+
+def all_kinds_of_float32():
+    """Every exponent with 512 mantissas, both signs, zeros, subnormals, infinities; in increasing order."""
+    exponents = np.arange(255, dtype=np.uint32) << 23
+    mantissas = np.unique(np.concatenate([np.arange(0, 2**23, 2**14), [1, 2, 2**23 - 1]])).astype(np.uint32)
+    bits = (exponents[:, None] | mantissas[None, :]).ravel()
+    positive = np.append(bits.view(np.float32), np.float32(np.inf))
+    return np.concatenate([-positive[::-1], positive])
+
+
+def mapped(law, z):
+    """Compiled, in float32, with the law's numbers traced: as in a draw."""
+    with jax.enable_x64(False):
+        return np.asarray(jax.jit(lambda law, z: law.from_normal(z))(law, jnp.asarray(z, jnp.float32)))
+
+
+@pytest.mark.parametrize("law", [*SAMPLED, Algebraic(2.05), StudentT(2.05)], ids=named)
+def test_from_normal_is_finite_and_increasing_in_float32(law):
+    z = all_kinds_of_float32()
+    x = mapped(law, z)
+    assert x.dtype == np.float32
+    finite = np.isfinite(z) if isinstance(law, Normal) else np.full(z.shape, True)  # a normal's map is z itself
+    assert np.isfinite(x[finite]).all()
+    # Rising, up to rounding: exp(log(…)/k) rounds |log| ≤ 88 by half a unit and divides by k > 2; other steps add few.
+    assert (np.diff(x[finite].astype(np.float64)) >= -64 * 2.0**-24 * np.abs(x[finite][1:])).all()
+    np.testing.assert_allclose(x[z == 0], law.from_normal(np.array([-0.0, 0.0])), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("law", SAMPLED, ids=named)
+def test_float32_agrees_with_float64(law):
+    """In value, or at least in probability: no test with fewer than 10⁹ samples could tell the two laws apart."""
+    z = np.linspace(-6, 6, 4001).astype(np.float32)
+    x, exact = mapped(law, z), law.from_normal(z.astype(np.float64))
+    near = np.isclose(x, exact, rtol=1e-4, atol=1e-6)
+    probability = scipy.special.ndtr(z.astype(np.float64))
+    likely = (law.cdf(x - 1e-6) - 1e-5 < probability) & (probability < law.cdf(x + 1e-6) + 1e-5)
+    assert (near | likely).all()
+
+
+@pytest.mark.parametrize("k", [3.0, 2.05])
+def test_no_float32_latent_overflows(k):
+    """Every float32 from 4 to 16, one by one; below the map is smaller, beyond erfc has ended and it is constant."""
+    law = Algebraic(k)
+    every = np.arange(np.float32(4).view(np.uint32), np.float32(16).view(np.uint32) + 1, dtype=np.uint32)
+    x = mapped(law, every.view(np.float32))
+    assert np.isfinite(x).all()
+    largest = x.max()
+    assert largest < 1e20
+    beyond = all_kinds_of_float32()
+    beyond = beyond[beyond >= 16]
+    assert (mapped(law, beyond) == x[-1]).all()
+    below = mapped(law, np.linspace(0, 4, 100_001))
+    assert (np.abs(below) <= x[0]).all()
+    np.testing.assert_array_equal(mapped(law, -every[:1000].view(np.float32)), -x[:1000])
+
+
+@pytest.mark.parametrize("k", [3.0, 2.05])
+def test_the_naive_map_overflows_in_float32(k):
+    """Q(Φ(z)) as it is written down: 2Φ − 1 rounds to 1 near z = 5.2, which a batch of 2·10⁶ normals reaches."""
+
+    def naive(z):
+        with jax.enable_x64(False):
+            v = jax.scipy.special.erf(jnp.asarray(z, jnp.float32) / math.sqrt(2))  # 2Φ(z) − 1
+            return np.asarray(v * (1 - jnp.abs(v) ** k) ** (-1 / k))
+
+    assert np.isfinite(naive(np.linspace(-5, 5, 10_001))).all()
+    beyond = np.linspace(5.6, 12, 1001)
+    assert np.isinf(naive(beyond)).all()
+    first = np.linspace(5, 5.6, 60_001)
+    assert 5.1 < first[np.isinf(naive(first))].min() < 5.3
+    assert np.isfinite(mapped(Algebraic(k), beyond)).all()
+
+
+# -- laws given by a function, a table or samples ---------------------------------------------------------------
+
+
+def test_a_tabulated_law_is_the_function():
+    law = Tabulated.of(exponential)
+    # Linear interpolation of Q(Φ(z)) in steps h = 1/256 is off by at most h²/8 max|Q''| ≈ 2e-6 here.
+    assert law.mean == pytest.approx(1, abs=4e-6)
+    assert law.variance == pytest.approx(1, abs=1e-5)
+    assert law.kurtosis == pytest.approx(9, abs=1e-3)
+    assert law.mean_abs == pytest.approx(2 / math.e, abs=1e-5)
+    assert not law.symmetric
+    u = np.linspace(0.01, 0.99, 99)
+    np.testing.assert_allclose(law.quantile(u), exponential(u), atol=4e-6)
+    np.testing.assert_allclose(law.cdf(exponential(u)), u, atol=4e-6)
+
+
+def test_a_tabulated_law_is_exact_for_its_table():
+    """Moments of the piecewise linear map by independent quadrature, panel by panel."""
+    law = Tabulated.of(lambda u: u**3)
+    grid = np.arange(-2048, 2049) / 256
+    z, w = panels(-8, 8, 1 / 256)
+    p = w * scipy.stats.norm.pdf(z)
+    x = np.interp(z, grid, law.table)
+    mean = np.sum(p * x) / np.sum(p)
+    assert law.mean == pytest.approx(mean, rel=1e-12)
+    assert law.variance == pytest.approx(np.sum(p * (x - mean) ** 2) / np.sum(p), rel=1e-11)
+    np.testing.assert_array_equal(law.from_normal(grid), law.table)
+
+
+def test_standardized_tables_and_samples():
+    for law in (Tabulated.of(exponential), Empirical([3.0, -1.0, 0.0, 0.5], [0.2, 0.4, 0.3, 0.1])):
+        unit = law.standardized()
+        assert abs(unit.mean) < 1e-12 and unit.sd == pytest.approx(1, rel=1e-12)
+        assert unit.kurtosis == pytest.approx(law.kurtosis, rel=1e-10)
+        assert unit.symmetric == law.symmetric
+        u = np.array([0.05, 0.5, 0.95])
+        np.testing.assert_allclose(unit.quantile(u), (law.quantile(u) - law.mean) / law.sd, rtol=1e-9, atol=1e-12)
+
+
+def test_symmetry_of_tables_and_samples():
+    assert Tabulated.of(lambda u: np.log(u / (1 - u))).symmetric
+    assert Tabulated.of(lambda u: 5 + np.log(u / (1 - u))).standardized().symmetric
+    assert not Tabulated.of(lambda u: u**1.01).symmetric
+    assert Empirical([-2.0, 0.0, 2.0], [1.0, 5.0, 1.0]).symmetric
+    assert not Empirical([-2.0, 0.0, 2.0], [1.0, 5.0, 2.0]).symmetric
+    assert not Empirical([-2.0, 0.0, 2.5]).symmetric
+
+
+def test_condensed_nodes_keep_three_moments():
+    law = Tabulated.of(exponential)
+    values, p = law.condensed()
+    assert len(values) == 256
+    x, q = law.panels()
+    for order in range(4):
+        assert np.sum(p * values**order) == pytest.approx(np.sum(q * x**order), rel=1e-11)
+    assert np.sum(p * values**4) == pytest.approx(np.sum(q * x**4), rel=1e-6)
+
+
+def test_hermite_coefficients_of_samples():
+    """The closed form against direct integration over each step."""
+    law = Empirical([3.0, -1.0, 0.0, 0.5], [0.2, 0.4, 0.3, 0.1])
+    found = law.hermite(30)
+    ends = np.concatenate([[-12.0], scipy.special.ndtri([0.4, 0.7, 0.8]), [12.0]])
+    unit = (np.array([-1.0, 0.0, 0.5, 3.0]) - law.mean) / law.sd
+    for n in range(31):
+        wanted = 0.0
+        for low, high, x in zip(ends[:-1], ends[1:], unit, strict=True):
+            z, w = panels(low, high)
+            polynomial = scipy.special.eval_hermitenorm(n, z) / math.sqrt(math.factorial(n))
+            wanted += x * np.sum(w * polynomial * scipy.stats.norm.pdf(z))
+        assert found[n] == pytest.approx(wanted, abs=1e-13)
+
+
+@pytest.mark.parametrize("law", [law for law in SAMPLED if not isinstance(law, Empirical)], ids=named)
+def test_hermite_coefficients(law):
+    """Against quadrature with the polynomials themselves, to what float32 samples can show; and Bessel's inequality."""
+    found = law.hermite(401)
+    z, w = panels(-16, 16, 1 / 256 if isinstance(law, Tabulated) else 1 / 16)
+    unit = (law.from_normal(z) - law.mean) / law.sd
+    for n in range(12):
+        polynomial = scipy.special.eval_hermitenorm(n, z) / math.sqrt(math.factorial(n))
+        wanted = np.sum(w * unit * polynomial * scipy.stats.norm.pdf(z))
+        assert found[n] == pytest.approx(wanted, abs=6e-8)
+    if law.symmetric:
+        np.testing.assert_allclose(found[::2], 0, rtol=0, atol=1e-12)
+    assert np.sum(found**2) < 1 + 6e-8
+
+
+# -- through a Gaussian copula ----------------------------------------------------------------------------------
+
+
+def algebraic_map(z, k):
+    """Q(Φ(z)) of the unnormalized algebraic law, in logarithms (formula sheet §1.4)."""
+    size = np.abs(z)
+    log_tail = math.log(2) + scipy.special.log_ndtr(-size)
+    log_v = np.where(size < 1, np.log(scipy.special.erf(size / math.sqrt(2))), np.log1p(-np.exp(log_tail)))
+    rest = np.where(log_tail < -30, math.log(k) + log_tail, np.log(-np.expm1(k * np.minimum(log_v, -1e-300))))
+    return np.sign(z) * np.exp(log_v - rest / k)
+
+
+def plane(function, r, width=0.5):
+    """E[f(Z₁) f(Z₂)] at latent correlation r, by panels in both variables, with an edge at zero."""
+    z, w = panels(-20, 20, width)
+    weighted = w * function(z)
+    exponent = -(z[:, None] ** 2 - 2 * r * z[:, None] * z[None, :] + z[None, :] ** 2) / (2 * (1 - r * r))
+    return weighted @ np.exp(exponent) @ weighted / (2 * math.pi * math.sqrt(1 - r * r))
+
+
+@pytest.mark.parametrize("r", [0.3, 0.7, 0.95])
+@pytest.mark.parametrize("k", [2.5, 3.0, 4.0, 5.0, 10.0])
+def test_correlation_against_quadrature_in_the_plane(k, r):
+    law = Algebraic(k)
+    wanted = plane(lambda z: algebraic_map(z, k), r) / (scipy.special.beta(3 / k, 1 - 2 / k) / k)
+    found = float(law.correlation(r))
+    assert found == pytest.approx(wanted, abs=1e-9)
+    assert abs(found - wanted) <= law.correlation_error(r) + 1e-11
+    assert float(law.correlation(-r)) == pytest.approx(-found, abs=1e-15)
+    if (k, r) == (3.0, 0.7):
+        assert round(found, 10) == 0.6471285017
+
+
+@pytest.mark.parametrize("law", [Laplace(), Logistic(), Triangular(), StudentT(5.0), NormalMixture(0.9)], ids=repr)
+@pytest.mark.parametrize("r", [-0.8, 0.5])
+def test_correlation_of_the_other_laws(law, r):
+    assert float(law.correlation(r)) == pytest.approx(plane(law.from_normal, r, 0.25), abs=1e-9)
+
+
+def test_correlation_of_a_skewed_law():
+    """−1 cannot be reached: the least correlation of two exponentials is 1 − π²/6."""
+    law = Tabulated.of(exponential)
+    assert float(law.correlation(-1.0)) == pytest.approx(1 - math.pi**2 / 6, abs=1e-4)
+    assert float(law.correlation(1.0)) == 1
+    unit = law.standardized()
+    assert float(law.correlation(0.5)) == pytest.approx(plane(unit.from_normal, 0.5, 0.25), abs=1e-6)
+
+
+@pytest.mark.parametrize("r", [-0.9, -0.2, 0.0, 0.3, 0.7, 0.95])
+def test_arcsine_laws(r):
+    for gain in (1.0, 3.0):
+        rho = 2 * gain**2 / (1 + 2 * gain**2)
+        law = ErfNormal(gain)
+        assert float(law.correlation(r)) == pytest.approx(math.asin(rho * r) / math.asin(rho), abs=1e-15)
+        series = float(Marginal.correlation(law, r))  # the Hermite series that other laws use
+        assert series == pytest.approx(math.asin(rho * r) / math.asin(rho), abs=1e-14 if abs(r) < 0.9 else 1e-10)
+    assert float(TwoPoint().correlation(r)) == pytest.approx(2 / math.pi * math.asin(r), abs=1e-15)
+    assert float(Uniform().correlation(r)) == pytest.approx(6 / math.pi * math.asin(r / 2), abs=1e-15)
+    assert float(Marginal.correlation(Uniform(), r)) == pytest.approx(6 / math.pi * math.asin(r / 2), abs=1e-14)
+    assert float(Normal().correlation(r)) == r
+
+
+@pytest.mark.parametrize("law", [*[Algebraic(k) for k in (2.2, 3.0, 5.0, 10.0)], Laplace(), StudentT(2.5)], ids=repr)
+@pytest.mark.parametrize("r", [0.2, 0.7, 0.95])
+def test_what_a_shorter_series_leaves_out_is_bounded(law, r):
+    """All a_n² ≥ 0, so that after order M at most (1 − Σ a_n²) |r|^(M+2) is left for an odd map."""
+    full = float(law.correlation(r))
+    for order in (1, 5, 21):
+        squares = law.hermite(order) ** 2
+        partial = np.polynomial.polynomial.polyval(r, squares)
+        left = full - partial
+        assert -1e-14 <= left <= (1 - squares.sum()) * r ** (order + 2) + 1e-14
+    assert 0 <= law.correlation_error([r, 0.1, 1.0]) < 1e-7
+
+
+def test_correlation_error_is_zero_for_closed_forms():
+    assert all(law.correlation_error([0.5, 0.99]) == 0 for law in (Normal(), TwoPoint(), Uniform(), ErfNormal(100.0)))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [Normal(), TwoPoint(), Uniform(), ErfNormal(0.3), ErfNormal(100.0), Laplace(), Algebraic(2.5), Algebraic(10.0)]
+    + [OTHERS[3], *UNKNOWN],
+    ids=named,
+)
+def test_latent_correlation_inverts_correlation(law):
+    latent = np.array([[-0.95, -0.4, -1e-3, 0.0], [0.2, 0.7, 0.99, 1.0]]) if law.symmetric else np.array([-0.2, 0.6])
+    found = law.latent_correlation(law.correlation(latent))
+    np.testing.assert_allclose(found, latent, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("law", [law for law in ALL if not isinstance(law, SphereProjection)], ids=named)
+def test_correlations_beyond_one_are_refused(law):
+    with pytest.raises(lf.InputError, match="correlation"):
+        law.latent_correlation([0.2, 1.1])
+    with pytest.raises(lf.InputError, match="correlation"):
+        law.latent_correlation(-1.1)
+
+
+def test_correlations_a_skewed_law_cannot_reach_are_refused():
+    with pytest.raises(lf.InputError, match="-0.9.*-0.64|between -0.64.*-0.9"):
+        Tabulated.of(exponential).latent_correlation(-0.9)

@@ -1,0 +1,133 @@
+"""The GPU kernel, run by Pallas's interpreter: the same arithmetic, without the GPU."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+
+import localfields as lf
+from localfields._random import make_key, threefry
+from localfields.training import fused
+
+RING = (20,)  # two blocks of 16: one whole, one with padding
+
+
+@pytest.fixture(autouse=True)
+def single_precision():
+    with jax.enable_x64(False):
+        yield
+
+
+def task(kind: str = "nlgp", **more) -> lf.Discrimination:
+    if kind == "nlgp":
+        return lf.Discrimination(*(lf.stimuli.NLGP(RING, xi=xi, gain=3.0) for xi in (1.0, 2.0)), **more)
+    return lf.Discrimination(*(lf.stimuli.Gaussian(RING, xi=xi) for xi in (1.0, 2.0)), **more)
+
+
+def test_erf_to_float32():
+    x = np.concatenate([np.linspace(-6, 6, 20001), np.geomspace(1e-20, 1, 2001)]).astype(np.float32)
+    exact = scipy.special.erf(x.astype(np.float64))
+    found = np.asarray(fused.erf(jnp.asarray(x)), np.float64)
+    assert np.abs(found - exact).max() < 3e-7
+    small = np.abs(x) < 0.25
+    assert np.abs(found[small] / np.where(exact[small] == 0, 1, exact[small]) - (exact[small] != 0)).max() < 5e-7
+
+
+def test_normals_are_the_transform_they_claim_and_never_infinite():
+    words = np.array([0, 1, 255, 256, 2**31 - 1, 2**31, 2**32 - 256, 2**32 - 1], np.uint32)
+    first, second = (grid.ravel() for grid in np.meshgrid(words, words))
+    z = np.stack(fused.normals(jnp.asarray(first), jnp.asarray(second)))
+    assert np.isfinite(z).all() and np.abs(z).max() < 6
+    bits = np.asarray(jax.random.bits(make_key(0), (2, 100_000)))
+    u = ((bits[0] >> 8).astype(np.float64) + 0.5) * 2.0**-24
+    angle = np.pi * (((bits[1] >> 9).astype(np.float64) + 0.5) * 2.0**-23 - 0.5)
+    radius = np.sqrt(-2 * np.log(u)) * np.where(bits[1] & 1, -1, 1)
+    found = np.stack(fused.normals(*(jnp.asarray(row) for row in bits))).astype(np.float64)
+    # One rounding of u near 1 moves a radius near 0 by √(2⁻²³); elsewhere float32 accuracy.
+    limit = np.where(u > 0.999, 4e-4, 1e-5)
+    assert (np.abs(found - [radius * np.cos(angle), radius * np.sin(angle)]) < limit).all()
+
+
+def drawn_by_hand(stimulus, key, count: int) -> np.ndarray:
+    """The kernel's own draws, rebuilt with numpy from the same counters."""
+    size, columns = stimulus.size, sum(width for _, width in fused.pieces(stimulus.size))
+    rows = -(-count // 2)
+    counter = jnp.arange(rows * columns, dtype=jnp.uint32).reshape(rows, columns)
+    data = jax.random.key_data(key)
+    white = fused.normals(*threefry(data[0], data[1], counter, jnp.zeros_like(counter), fused.ROUNDS))
+    white = np.stack([np.asarray(half).astype(np.float16).astype(np.float64) for half in white], axis=1)
+    root = lf.lattice.matrix(lf.lattice.root(stimulus.latent_correlation()))
+    z = white.reshape(2 * rows, columns)[:count, :size] @ root
+    return stimulus.marginal().from_normal(z)
+
+
+CASES = [("nlgp", "relu", "mse"), ("nlgp", "tanh", "absolute"), ("gaussian", "relu", "mse")]
+CASES += [("gaussian", "sigmoid", "mse"), ("nlgp", "identity", "absolute")]
+
+
+@pytest.mark.parametrize(("kind", "activation", "loss"), CASES)
+def test_gradient_equals_the_one_of_the_same_draws(kind, activation, loss, request):
+    one = task(kind, loss=loss)
+    network = lf.networks.SingleNeuron(activation=activation)
+    counts, key = (75, 301), make_key(len(request.node.name))
+    weights = jax.random.normal(jax.random.fold_in(key, 1), (1, 20)) * 0.3
+    found_loss, found = fused.sampled(one, network, {"weights": weights}, key, counts, interpret=True)
+    keys = jax.random.split(key, 2)
+    draws = [
+        jnp.asarray(drawn_by_hand(s, k, n), jnp.float32) for s, k, n in zip(one.stimuli, keys, counts, strict=True)
+    ]
+
+    def expected(w):
+        total = 0.0
+        for c, x in enumerate(draws):
+            outputs = jax.vmap(lambda row: network.apply({"weights": w}, row))(x)
+            total += 0.5 * jnp.mean(jax.vmap(one.sample_loss, (0, None))(outputs, jnp.asarray(one.targets()[c])))
+        return total
+
+    wanted_loss, wanted = jax.value_and_grad(expected)(weights)
+    scale = float(jnp.abs(wanted).max())
+    assert abs(float(found_loss - wanted_loss)) < 1e-4
+    # A relu may fall on the other side of zero for a draw whose response rounds to it; 1e-3 holds less than one draw.
+    assert float(jnp.abs(found["weights"] - wanted).max()) < 1e-3 * scale + 1e-4
+
+
+def test_a_wrong_factor_would_be_seen(request):
+    one, key = task("nlgp"), make_key(3)
+    weights = jax.random.normal(key, (1, 20)) * 0.3
+    network, counts = lf.networks.SingleNeuron(), (75, 301)
+    _, found = fused.sampled(one, network, {"weights": weights}, key, counts, interpret=True)
+    swapped = lf.Discrimination(*one.stimuli[::-1])
+    _, other = fused.sampled(swapped, network, {"weights": weights}, key, counts[::-1], interpret=True)
+    scale = float(jnp.abs(found["weights"]).max())
+    assert float(jnp.abs(found["weights"] - other["weights"]).max()) > 1e-2 * scale
+
+
+def test_penalties_are_added():
+    network, key = lf.networks.SingleNeuron(), make_key(1)
+    weights = jnp.linspace(-1, 1, 20)[None, :]
+    plain, penalized = (
+        fused.sampled(task(l2=l2), network, {"weights": weights}, key, (10, 10), interpret=True) for l2 in (0.0, 0.5)
+    )
+    np.testing.assert_allclose(penalized[1]["weights"] - plain[1]["weights"], weights, atol=1e-5)
+
+
+def test_where_it_applies():
+    neuron = lf.networks.SingleNeuron
+    assert fused.applies(task(), neuron()) and fused.applies(task("gaussian"), neuron(activation="tanh"))
+    assert not fused.applies(task(), neuron(activation="erf"))
+    assert not fused.applies(task(), lf.networks.Committee(2))
+    assert not fused.applies(task(loss="cross-entropy"), neuron())
+    for other in (lf.stimuli.Kur(RING, xi=1.0), lf.stimuli.Ising(RING), lf.stimuli.NLGP((4, 6), xi=0.5)):
+        assert not fused.applies(lf.Discrimination(other, other), neuron())
+
+
+def test_blocks_cover_every_ring():
+    for size in range(2, 129):
+        blocks = fused.pieces(size)
+        starts = [at for at, _ in blocks]
+        assert starts == list(np.cumsum([0] + [width for _, width in blocks])[:-1])
+        total = sum(width for _, width in blocks)
+        assert size <= total < size + 16 and all(width >= 16 and width & (width - 1) == 0 for _, width in blocks)
