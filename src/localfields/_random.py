@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.extend
 import jax.numpy as jnp
+import numpy as np
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 LARGEST_DRAW = 2**32  # numbers from one key; a counter has 32 bits here
@@ -64,4 +65,6 @@ def make_key(seed: int) -> jax.Array:
         >>> bool((jax.random.bits(make_key(7), (3,)) == jax.random.bits(jax.random.key(7), (3,))).all())
         True
     """
-    return jax.random.key(seed, impl=KEYS)
+    # Made from its two words, because without x64 `jax.random.key` would drop the upper one.
+    words = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(jnp.asarray(words), impl=KEYS)

@@ -115,12 +115,17 @@ def _bins(law, num):
     An edge is given up where moving it by float32 rounding moves mass (at an atom, in a saturated tail); the points
     close beside it serve instead.
     """
-    quantiles = np.unique(law.quantile(LEVELS))
-    beside = 10 * ROUNDING * np.maximum(np.abs(quantiles), law.sd)
-    between = (quantiles[1:] + quantiles[:-1]) / 2
-    edges = np.unique(np.concatenate([quantiles, quantiles - beside, quantiles + beside, between]))
-    slack = ROUNDING * np.maximum(np.abs(edges), law.sd)
-    edges = edges[law.cdf(edges + slack) - law.cdf(edges - slack) < 1e-4]
+
+    def steady(edges):
+        slack = ROUNDING * np.maximum(np.abs(edges), law.sd)
+        return law.cdf(edges + slack) - law.cdf(edges - slack) < 1e-4
+
+    edges = np.unique(law.quantile(LEVELS))
+    edges = np.concatenate([edges, (edges[1:] + edges[:-1]) / 2])
+    given_up = edges[~steady(edges)]
+    beside = 10 * ROUNDING * np.maximum(np.abs(given_up), law.sd)
+    edges = np.unique(np.concatenate([edges, given_up - beside, given_up + beside]))
+    edges = edges[steady(edges)]
     kept, last = [], 0.0
     for edge, level in zip(edges, law.cdf(edges), strict=True):
         if num * (level - last) >= 10 and num * (1 - level) >= 10:
@@ -135,7 +140,8 @@ def _wald(fractions, expected):
     centered = fractions - fractions.mean(axis=0)
     values, vectors = np.linalg.eigh(centered.T @ centered / len(fractions))
     free = values > 1e-10
-    if np.abs(vectors[:, ~free].T @ off).max() > ROUNDING:
+    # Where nothing was seen to vary, an event may be too rare to have been: e^(−np) must not be below 5.7e-7.
+    if np.abs(vectors[:, ~free].T @ off).max() > 14.4 / len(fractions):
         return 0.0
     statistic = len(fractions) * np.sum((vectors[:, free].T @ off) ** 2 / values[free])
     return scipy.stats.chi2.sf(statistic, free.sum()) if free.any() else 1.0

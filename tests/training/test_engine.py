@@ -149,14 +149,14 @@ def faulty():
 
 
 def test_a_member_that_meets_nan_stops_there(faulty, seed):
-    chances = np.array([0.0, 0.05, 1.0, 0.0])
+    chances = np.array([0.0, 0.2, 1.0, 0.0])
     task = lf.Discrimination(faulty((8,), chances), faulty((8,), 0.0))
     found = run(task, members=4, seed=seed, every=1)
     keys = train_module._keys(seed, 4, 0)
 
     def meets_nan(key, step):
         first = jax.random.split(jax.random.fold_in(key, step), 2)[0]
-        return jax.random.uniform(jax.random.fold_in(first, 1)) < 0.05
+        return jax.random.uniform(jax.random.fold_in(first, 1)) < 0.2
 
     # Later batches of the second member are numbers again: it must stay where it stopped.
     steps = np.asarray(jax.vmap(lambda step: meets_nan(keys[1], step))(jnp.arange(50)))
@@ -370,10 +370,8 @@ def test_single_precision_is_the_default(seed):
         found = run(seed=seed)
     assert found.manifest["precision"] == "float32" and found.weights.dtype == np.float32
     # Times and rates are what was asked for, not their float32 neighbors.
-    assert (
-        found.times.tolist() == [0.05 * step for step in found.steps] and found.specification["learning_rate"] == 0.05
-    )
-    np.testing.assert_allclose(found.initial, run(seed=seed).initial, atol=0.1)
+    assert found.times.tolist() == [0.05 * step for step in found.steps]
+    assert found.specification["learning_rate"] == 0.05
 
 
 # -- optimizers and schedules -----------------------------------------------------------------------------------
