@@ -152,7 +152,7 @@ MISTAKES: dict[str, Mistake] = {
         lambda lf: lf.stimuli.Ising(40, coupling=50), "`coupling`", "above -20 and below 20", "50.0", "one domain"
     ),
     "separation one": Mistake(
-        lambda lf: lf.marginals.NormalMixture(1), "`separation`", "above 0 and below 1", "1.0", "use `TwoPoint`"
+        lambda lf: lf.marginals.NormalMixture(1), "`separation`", "at least 0 and at most 0.9", "1.0", "or `TwoPoint`"
     ),
     "scale zero": Mistake(lambda lf: lf.marginals.Laplace(scale=0), "`scale`", "positive", "0.0", "Use 1"),
     "offset infinite": Mistake(

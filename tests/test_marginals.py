@@ -49,7 +49,6 @@ DENSE = [  # laws with a density, symmetric, at unit variance
     StudentT(5.0),
     NormalMixture(0.5),
     NormalMixture(0.9),
-    NormalMixture(0.99),
 ]
 OTHERS = [
     TwoPoint(),
@@ -247,7 +246,7 @@ def test_orders_that_are_none_are_refused(order):
         (lambda: StudentT(2.0), "above 2"),
         (lambda: ErfNormal(0.0), "Gaussian limit"),
         (lambda: ErfNormal(math.inf), "positive"),
-        (lambda: NormalMixture(1.0), "below 1"),
+        (lambda: NormalMixture(1.0), "at most 0.9"),
         (lambda: Normal(scale=-1.0), "positive"),
         (lambda: Empirical([1.0, 1.0]), "different values"),
         (lambda: Empirical([1.0, 2.0], [1.0, -1.0]), "not negative"),
@@ -335,7 +334,7 @@ def test_cdf_of_the_other_laws():
         raw = x * math.sqrt(scipy.special.beta(3 / k, 1 - 2 / k) / k)
         wanted = 0.5 * (1 + raw * (1 + np.abs(raw) ** k) ** (-1 / k))
         np.testing.assert_allclose(Algebraic(k).cdf(x), wanted, rtol=0, atol=1e-14)
-    for m in (0.5, 0.9, 0.99):
+    for m in (0.0, 0.5, 0.9):
         s = math.sqrt(1 - m * m)
         wanted = (scipy.stats.norm.cdf(x, m, s) + scipy.stats.norm.cdf(x, -m, s)) / 2
         np.testing.assert_allclose(NormalMixture(m).cdf(x), wanted, rtol=0, atol=1e-14)

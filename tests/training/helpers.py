@@ -48,9 +48,11 @@ def run(task=None, network=None, **changes):
     Most of what a test of training takes is compiling. Runs that differ only in numbers, or in what is recorded,
     share a program.
     """
-    every, what = changes.pop("every", 10), changes.pop("what", ("weights",))
+    record = {
+        name: changes.pop(name, usual) for name, usual in (("every", 10), ("what", ("weights",)), ("evaluate", 20))
+    }
     settings = {"steps": 50, "batch": 10, "members": 3, "learning_rate": 0.05}
-    settings |= {"record": lf.Record(every=every, what=what, evaluate=20)} | changes
+    settings |= {"record": lf.Record(**record)} | changes
     return lf.train(task or gaussians(), network or lf.networks.SingleNeuron(init_scale=0.1), **settings)
 
 

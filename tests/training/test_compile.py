@@ -16,8 +16,7 @@ def traces(expected):
     """How many functions are traced inside."""
     before = sum(engine.TRACES.values())
     yield
-    found = sum(engine.TRACES.values()) - before
-    assert found == expected if isinstance(expected, int) else found in expected
+    assert sum(engine.TRACES.values()) - before == expected
 
 
 def pair(cls, **values):
@@ -71,7 +70,7 @@ def test_other_numbers_of_a_sweep_are_no_other_program():
         {"rest": 1e-9},
         {"on_progress": lambda progress: None},
     ],
-    ids=str,
+    ids=lambda changes: next(iter(changes)),
 )
 def test_what_is_no_shape_compiles_nothing(changes):
     run()
@@ -95,6 +94,5 @@ def test_what_is_recorded_does_not_touch_the_training():
 def test_another_shape_is_another_program():
     # The power of the tests above.
     run()
-    for changes in ({"network": lf.networks.SingleNeuron("tanh", init_scale=0.1)}, {"members": 4}, {"batch": 12}):
-        with traces(range(1, 4)):
-            run(**changes)
+    with traces(3):
+        run(network=lf.networks.SingleNeuron("tanh", init_scale=0.1))

@@ -38,12 +38,12 @@ def test_reruns_are_bit_identical(seed):
 
 
 def test_a_member_does_not_depend_on_the_others(seed):
-    alone, some, many = (run(seed=seed, members=members) for members in (1, 3, 6))
-    for one, other in itertools.combinations((alone, some, many), 2):
-        both = min(one.num_members, other.num_members)
-        np.testing.assert_array_equal(one.initial[:both], other.initial[:both])
-        np.testing.assert_array_equal(one.weights[:both], other.weights[:both])
-    assert len(np.unique(many.final[:, 0, 0])) == 6
+    many = run(seed=seed, members=5)
+    for members in (1, 3):
+        few = run(seed=seed, members=members)
+        np.testing.assert_array_equal(few.initial, many.initial[:members])
+        np.testing.assert_array_equal(few.weights, many.weights[:members])
+    assert len(np.unique(many.final[:, 0, 0])) == 5
 
 
 def test_chunks_do_not_matter(seed):
@@ -278,13 +278,12 @@ def test_rest_waits_for_every_member_and_knows_the_schedule(offer):
 
 @pytest.mark.parametrize("shape", ((8,), (3, 4)), ids=str)
 def test_reducers_are_functions_of_the_weights(shape, seed):
-    network = lf.networks.Committee(2, init_scale=0.1)
-    task = (
-        gaussians() if shape == (8,) else lf.Discrimination(*[lf.stimuli.Gaussian(shape, xi=0.3 * n) for n in (1, 2)])
-    )
+    ring, torus = gaussians(), lf.Discrimination(*[lf.stimuli.Gaussian((3, 4), xi=0.3 * n) for n in (1, 2)])
+    neuron, committee = lf.networks.SingleNeuron(init_scale=0.1), lf.networks.Committee(2, init_scale=0.1)
+    task, network = (ring, neuron) if shape == (8,) else (torus, committee)
     found = run(task, network, seed=seed, what=("weights", "ipr", "norm", "peak"))
-    assert found.weights.shape == (3, 6, 2, *shape)
-    flat = found.weights.reshape(3, 6, 2, -1)
+    assert found.weights.shape == (3, 6, network.hidden, *shape)
+    flat = found.weights.reshape(3, 6, network.hidden, -1)
     np.testing.assert_allclose(found.series["ipr"], inverse_participation_ratio(flat, 1), rtol=1e-12)
     np.testing.assert_allclose(found.series["norm"], np.linalg.norm(flat, axis=-1), rtol=1e-12)
     np.testing.assert_array_equal(found.series["peak"], peak_position(found.weights, len(shape)))
@@ -379,7 +378,6 @@ def test_single_precision_is_the_default(seed):
 OPTIMIZERS = {
     "adam": ("adam", lambda rate: optax.adam(rate)),
     "momentum": (functools.partial(optax.sgd, momentum=0.9), lambda rate: optax.sgd(rate, momentum=0.9)),
-    "adamw": ("adamw", lambda rate: optax.adamw(rate)),
 }
 
 

@@ -18,7 +18,7 @@ from .helpers import SIGMAS, gradients_on_the_spot, ising, run, second_moments, 
 # fresh at each step and independent of θ, so that E θ follows plain gradient descent on the population loss exactly,
 # and for Gaussian data the covariance of θ obeys a recursion of its own.
 
-RATE, STEPS, BATCH, MEMBERS = 0.05, 20, 10, 4000
+RATE, STEPS, BATCH, MEMBERS = 0.05, 20, 10, 2000
 
 
 def linear_task(**changes):
@@ -182,7 +182,7 @@ def wrong_gradients(task, of_class, w):
     }
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ("independent", "orbit"))
 def test_mean_gradient_on_gaussian_data(estimator, seed):
     task = lf.Discrimination(lf.stimuli.Gaussian((8,), xi=0.6), lf.stimuli.Gaussian((8,), xi=1.1))
     w = 0.5 * np.cos(np.arange(8.0))
@@ -229,14 +229,21 @@ def test_formula_is_the_enumerated_gradient():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_gradient_loss_and_accuracy_on_spins(estimator, seed):
     task = ising_task()
-    what = ("weights", "loss", "accuracy")
-    found, standing = series(task, lf.networks.SingleNeuron(), estimator, seed, W9[None], batch=20, what=what)
+    what = ("weights", "loss", "accuracy") if estimator == "independent" else ("weights",)
+    settings = {"batch": 20, "what": what, "evaluate": 200}
+    found, standing = series(task, lf.networks.SingleNeuron(), estimator, seed, W9[None], **settings)
     expected = relu_gradient(task, ising_f, W9)
     assert worst(found.reshape(-1, 9), expected) < SIGMAS
     wrong = wrong_gradients(task, ising_f, W9)
     assert all(worst(found.reshape(-1, 9), value) > SIGMAS for name, value in wrong.items() if name != "5 % off")
 
-    # L = ½ − ⟨w, f₁⟩ + ¼ wᵀ(Σ₀ + Σ₁)w; every record has held-out draws of its own, seen by all members.
+    check_freshness(found - expected)
+    if estimator == "independent":
+        check_held_out(task, standing, (found[0] - expected) @ W9)
+
+
+def check_held_out(task, standing, along):
+    """Loss and accuracy of the records against enumeration; every record has draws of its own, seen by all members."""
     zero, one = task.stimuli
     both = second_moments(zero)[1] + second_moments(one)[1]
     loss = 0.5 - W9 @ ising_f(one, W9) + W9 @ both @ W9 / 4
@@ -245,12 +252,9 @@ def test_gradient_loss_and_accuracy_on_spins(estimator, seed):
     assert loss == pytest.approx(by_states, abs=1e-13)
     accuracy = (probabilities(zero) @ (response < 0.5) + probabilities(one) @ (response > 0.5)) / 2
     np.testing.assert_allclose(standing.loss, np.broadcast_to(standing.loss[:1], standing.loss.shape), rtol=1e-6)
-    assert abs(z_scores(standing.loss[0], loss)) < SIGMAS
-    assert abs(z_scores(standing.accuracy[0], accuracy)) < SIGMAS
-
-    check_freshness(found - expected)
-    # What is held out is not what was trained on: ⟨w, g⟩ of a batch would give its loss away.
-    along = (found[0] - expected) @ W9
+    assert abs(z_scores(standing.loss[0], loss)) < SIGMAS < abs(z_scores(standing.loss[0], 2 * loss))
+    assert abs(z_scores(standing.accuracy[0], accuracy)) < SIGMAS < abs(z_scores(standing.accuracy[0], 1 - accuracy))
+    # What is held out is not what was trained on: the noise of ⟨w, g⟩ would give a batch's loss away.
     for shift in (0, 1):
         records = standing.loss[0, shift : shift + len(along)] - loss
         assert abs(z_scores(records * along, 0.0)) < SIGMAS
@@ -288,20 +292,19 @@ def population_loss(task, network, priors, params):
 
 
 def test_mean_gradient_is_the_gradient_of_the_enumerated_loss(seed):
-    settings = {"labels": "one-hot", "loss": "cross-entropy", "proportions": (0.5, 0.2, 0.3), "l1": 0.1}
-    network, task = lf.networks.TwoLayer(2, "tanh", init_scale=2.0), ising_task(couplings=(0.3, 0.7, 1.0), **settings)
-    # An odd batch: the counts (4, 1, 2) are not in the proportions of the classes.
-    what = ("weights", "biases", "second", "offset", "loss")
+    settings = {"labels": "one-hot", "loss": "cross-entropy", "proportions": (0.35, 0.65), "l1": 0.1}
+    network, task = lf.networks.TwoLayer(2, "tanh", init_scale=2.0), ising_task(**settings)
+    # A batch of odd size: the counts (2, 5) are not in the proportions of the classes.
+    what = ("weights", "biases", "second", "offset")
     found, standing = gradients_on_the_spot(task, network, members=20, steps=80, batch=7, what=what, seed=seed)
     params = {part: jnp.asarray(standing.series[part][:, 0]) for part in found}
-    exact = jax.jit(jax.vmap(jax.value_and_grad(lambda p, q: population_loss(task, network, q, p)), (0, None)))
+    exact = jax.jit(jax.vmap(jax.grad(lambda p, q: population_loss(task, network, q, p)), (0, None)))
 
     def misfit(priors):
-        loss, gradient = exact(params, jnp.asarray(priors))
-        off = standing.loss.mean(axis=0) - np.mean(loss)  # one stream is held out, for all members
+        gradient = exact(params, jnp.asarray(priors))
         each = [(found[part] - np.asarray(mean)[:, None], mean.shape[1:]) for part, mean in gradient.items()]
-        return abs(z_scores(off, 0.0)), max(worst(noise.reshape(-1, *shape), 0.0) for noise, shape in each)
+        return max(worst(noise.reshape(-1, *shape), 0.0) for noise, shape in each)
 
-    assert max(misfit(task.priors)) < SIGMAS
-    assert misfit((1 / 3, 1 / 3, 1 / 3))[1] > SIGMAS
-    assert misfit(np.array(class_counts(task, 7)) / 7)[1] > SIGMAS  # a plain mean over the batch
+    assert misfit(task.priors) < SIGMAS
+    assert misfit((0.5, 0.5)) > SIGMAS
+    assert misfit(np.array(class_counts(task, 7)) / 7) > SIGMAS  # a plain mean over the batch

@@ -125,8 +125,10 @@ class Marginal(Spec):
         C(r) = Σ a_n² rⁿ (Mehler). All terms are of one sign for r ≥ 0, so the remainder after order M is at most
         (1 − Σ a_n²) |r|^(M+1); `correlation_error` returns it.
         """
+        return self._series(latent, self.hermite() ** 2)
+
+    def _series(self, latent: Any, squares: np.ndarray) -> np.ndarray:
         r = np.asarray(latent, dtype=np.float64)
-        squares = self.hermite() ** 2
         squares[0] = 0.0
         total = np.polynomial.polynomial.polyval(np.clip(r, -1, 1), squares)
         total = np.where(r >= 1, 1.0, total)
@@ -158,9 +160,10 @@ class Marginal(Spec):
 
     def _latent(self, wanted: np.ndarray) -> np.ndarray:
         low, high = np.full(wanted.shape, -1.0), np.full(wanted.shape, 1.0)
+        squares = self.hermite() ** 2
         for _ in range(60):  # C is increasing: bisection to the last bit
             middle = (low + high) / 2
-            below = self.correlation(middle) < wanted
+            below = self._series(middle, squares) < wanted
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.where(wanted >= 1, 1.0, (low + high) / 2)
 

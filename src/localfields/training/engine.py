@@ -176,5 +176,5 @@ def _accuracy(task: Discrimination, network: Network, params: Params, fields: li
     total = jnp.zeros((), fields[0].dtype)
     for c, prior in enumerate(task.priors):
         chosen = jax.vmap(lambda h: task.choose(network.readout(params, h, task.outputs)))(fields[c])
-        total = total + prior * jnp.mean(chosen == c)
+        total = total + prior * jnp.mean(chosen == c, dtype=total.dtype)
     return total
