@@ -43,7 +43,7 @@ def examples(cls, shape):
         stimuli.StudentT: {"heavy": {"nu": 3.0}},
         stimuli.Copula: {
             "skewed": {"marginal_law": lambda u: -np.log1p(-u)},
-            "mixture": {"marginal_law": lf.marginals.NormalMixture(0.9)},
+            "mixture": {"marginal_law": lf.marginals.NormalMixture(0.8)},
             "samples": {"marginal_law": lf.marginals.Empirical([-1.0, 0.0, 3.0], [0.5, 0.3, 0.2])},
         },
     }

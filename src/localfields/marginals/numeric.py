@@ -109,7 +109,7 @@ class NormalMixture(TabulatedLaw):
     """
 
     separation: float = number(
-        0.9,
+        0.8,
         low=0,
         high=0.9,  # beyond, the table of the map from a normal would not resolve the jump between the two centers
         closed=True,
