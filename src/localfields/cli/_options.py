@@ -67,6 +67,14 @@ def use_compilation_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
+def working(words: str) -> Any:
+    """Show that one indivisible piece of work is under way, where somebody looks."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.status(words) if console.is_terminal else contextlib.nullcontext()
+
+
 Option = tuple[Any, Any, str, str | None]
 
 

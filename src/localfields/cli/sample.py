@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ._options import option, run_one_of, spec_command, use_compilation_cache
+from ._options import option, run_one_of, spec_command, use_compilation_cache, working
 
 SUFFIXES = (".npz", ".npy", ".csv")
 
@@ -47,7 +47,8 @@ def draw(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite: bo
     if picture is not None:
         check_target(picture, (".png",), overwrite)
     use_compilation_cache()
-    x = np.asarray(stimulus.sample(start, count))
+    with working(f"drawing {count} samples of {stimulus.size} sites"):
+        x = np.asarray(stimulus.sample(start, count))
     if target is not None:
         publish(target, lambda path: _write(path, x, stimulus, start))
         print(f"wrote {count} samples of {stimulus.size} sites to {target}")
