@@ -5,7 +5,6 @@ import itertools
 import math
 
 import jax
-import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -183,24 +182,52 @@ def numpy_loss(task, outputs, c):
     return each.mean(axis=-1)
 
 
-def reference_loss(task, network, params, draws):
-    """The loss of a batch at many parameters, (many, …), in numpy but for the network's output.
+NUMPY = {
+    "relu": lambda h: np.maximum(h, 0),
+    "erf": lambda h: scipy.special.erf(h / np.sqrt(2)),
+    "sigmoid": scipy.special.expit,
+    "tanh": np.tanh,
+    "identity": np.asarray,
+}
 
-    Also how near the batch comes to a kink. An output that equals its target is a neuron that is silent altogether.
+
+def preactivations(network, params, x):
+    """⟨w_k, x⟩ + b_k, (many, num, K)."""
+    h = np.einsum("nx,mkx->mnk", x, params["weights"])
+    bias = getattr(network, "bias", "none")
+    if bias == "trained":
+        return h + params["biases"][:, None, :]
+    half = np.arange(network.hidden) < network.hidden / 2
+    return h + {"none": 0.0, "fixed": 0.3, "halves": np.where(half, 0.3, -0.3)}[bias]
+
+
+def outputs_of(network, params, x, outputs):
+    """Outputs at many parameters, (many, num, outputs), in numpy for the networks known here."""
+    active = NUMPY[network.activation](preactivations(network, params, x))
+    if isinstance(network, lf.networks.SingleNeuron):
+        return active
+    if isinstance(network, lf.networks.Committee):
+        return active.reshape(*active.shape[:2], outputs, -1).mean(axis=-1)
+    if isinstance(network, lf.networks.TwoLayer):
+        return np.einsum("mok,mnk->mno", params["second"], active) + params.get("offset", np.zeros((1, 1)))[:, None, :]
+    of_all = jax.vmap(jax.vmap(lambda p, x: network.apply(p, x, outputs), (None, 0)), (0, None))
+    return np.asarray(of_all(params, x))
+
+
+def reference_loss(task, network, params, draws):
+    """The loss of a batch at many parameters, (many, …), and how near the batch comes to a kink.
+
+    An output that equals its target is a neuron that is silent altogether: no kink.
     """
-    weights = np.asarray(params["weights"])
+    weights = params["weights"]
     total = task.l1 * np.abs(weights).sum(axis=(1, 2)) + task.l2 * (weights**2).sum(axis=(1, 2))
     kinks = [np.abs(weights)]
-    of_all = jax.vmap(jax.vmap(lambda p, x: network.apply(p, x, task.outputs), (None, 0)), (0, None))
     for c, x in enumerate(draws):
-        outputs = np.asarray(of_all(params, x))
+        outputs = outputs_of(network, params, x, task.outputs)
         total += task.priors[c] * numpy_loss(task, outputs, c)
-        if network.activation == "relu":
-            biases = np.asarray(params["biases"])[:, None, :] if "biases" in params else 0.0
-            kinks.append(np.abs(x @ weights.transpose(0, 2, 1) + biases))
-        if task.loss == "absolute":
-            off = np.abs(outputs - task.targets()[c])
-            kinks.append(off[off > 0])
+        kinks += [np.abs(preactivations(network, params, x))] if network.activation == "relu" else []
+        off = np.abs(outputs - task.targets()[c])
+        kinks += [off[off > 0]] if task.loss == "absolute" else []
     return total, min(kink.min(initial=np.inf) for kink in kinks)
 
 
@@ -214,13 +241,21 @@ def by_differences(task, network, rng, turned):
     shapes = jax.eval_shape(lambda: network.initial(jax.random.key(0), SHAPE, task.outputs))
     while True:
         draws = [rng.normal(size=(COUNT, *SHAPE)) for _ in task.stimuli]
-        flat, back = jax.flatten_util.ravel_pytree({name: rng.normal(size=s.shape) for name, s in shapes.items()})
-        moves = STEP * np.concatenate([np.eye(flat.size), -np.eye(flat.size), np.zeros((1, flat.size))])
-        params = jax.vmap(back)(np.asarray(flat) + moves)
-        losses, margin = reference_loss(task, network, params, [turned(x) for x in draws])
+        params = {name: rng.normal(size=shape.shape) for name, shape in sorted(shapes.items())}
+        size = sum(value.size for value in params.values())
+        moves, begin, moved = STEP * np.concatenate([np.eye(size), -np.eye(size), np.zeros((1, size))]), 0, {}
+        for name, value in params.items():
+            moved[name] = value + moves[:, begin : begin + value.size].reshape(-1, *value.shape)
+            begin += value.size
+        losses, margin = reference_loss(task, network, moved, [turned(x) for x in draws])
         if margin > 10 * STEP:
             up, down = np.split(losses[:-1], 2)
-            return draws, back(flat), losses[-1], (up - down) / (2 * STEP)
+            return (
+                draws,
+                {name: jnp.asarray(value) for name, value in params.items()},
+                losses[-1],
+                (up - down) / (2 * STEP),
+            )
 
 
 @pytest.mark.parametrize(("network", "task", "estimator"), list(combinations()))
@@ -231,7 +266,7 @@ def test_gradient_is_that_of_the_loss(network, task, estimator, key, monkeypatch
     monkeypatch.setattr("localfields.training.estimators.draw_classes", lambda *_: list(map(jnp.asarray, draws)))
     loss, gradient = estimator(task, network, params, key, (COUNT,) * len(draws))
     assert loss == pytest.approx(expected, rel=1e-12)
-    found = np.asarray(jax.flatten_util.ravel_pytree(gradient)[0])
+    found = np.concatenate([np.ravel(gradient[name]) for name in sorted(gradient)])
     # Truncation h²·L‴/6 and rounding ε·L/h, with derivatives of the order of L or of the gradient.
     scale = max(1.0, abs(expected), np.abs(found).max())
     tolerance = 30 * scale * (STEP**2 + np.finfo(float).eps / STEP)
