@@ -4,8 +4,6 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.integrate
 
-import localfields as lf
-
 from .helpers import gaussians, run, second_moments
 
 ROOT = np.sqrt(2 * np.pi)
@@ -95,4 +93,3 @@ def test_noise_grows_with_the_learning_rate(seed):
         )
         spread.append(found.final.var(axis=0, ddof=1).mean())
     assert abs(slope(rates, spread) - 1) < 0.2
-    assert isinstance(found, lf.Trajectory)
