@@ -12,6 +12,7 @@ import pytest
 from conftest import interleaved, ratio, seconds
 
 import localfields as lf
+from localfields._random import make_key
 
 NUM, SITES = 10_000, 40
 
@@ -99,6 +100,9 @@ def test_floor_of_the_generator(report):
     bits = jax.jit(lambda key: jax.random.bits(key, (NUM, SITES)))
     times = interleaved({"bits": lambda: bits(jax.random.key(0)), "normals": normals(NUM, SITES)}, rounds=31)
     report("random bits alone / plain normals", ratio(times, "bits", "normals"))
+    ours = jax.jit(lambda key: jax.random.normal(key, (NUM, SITES)))
+    pair = interleaved({"ours": lambda: ours(make_key(0)), "default": normals(NUM, SITES)}, rounds=31)
+    report("plain normals from our keys / from JAX's default keys", ratio(pair, "ours", "default"))
     report("plain normals", 1e9 * float(np.median(times["normals"])) / (NUM * SITES), "ns each")
 
 

@@ -30,7 +30,7 @@ from ..tasks import Discrimination
 
 ROWS = 128  # cipher blocks a column and pass: twice as many draws
 LOOPS = 1  # passes of one program
-ROUNDS = 13  # of the cipher: the fewest that its authors found to pass every test of BigCrush; its cost is the floor
+ROUNDS = 13  # of the cipher: the fewest its authors call safe; its cost is the floor
 SMALLEST = 16  # side of a block of a tensor-core product
 LARGEST = 128  # sites
 
