@@ -1,4 +1,4 @@
-"""Random numbers: the same as those of JAX's default keys, bit for bit, in less than half the time on a CPU.
+"""Random numbers: the same as those of JAX's default keys, bit for bit, in about half the time on a CPU.
 
 JAX's default keys run the Threefry cipher in a loop that on a CPU goes through memory every four rounds. The keys made
 here unroll the rounds, so that the cipher and what is made of its bits fuse into one loop. They are ordinary JAX keys:
