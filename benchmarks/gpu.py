@@ -51,7 +51,7 @@ def agreement(task):
     for seed, estimate in enumerate((fused.sampled, estimators.sampled)):
         keys = jax.random.split(jax.random.key(seed), MEMBERS)
         one = jax.jit(
-            jax.vmap(lambda key, e=estimate: e(task, network, {"weights": weights}, key, counts)[1]["weights"])
+            jax.vmap(lambda key, e=estimate: e(task, network, None, {"weights": weights}, key, counts)[1]["weights"])
         )
         found.append(np.asarray(one(keys), np.float64)[:, 0])
     error = np.sqrt(sum(part.var(axis=0, ddof=1) for part in found) / MEMBERS)

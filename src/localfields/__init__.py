@@ -17,21 +17,27 @@ if TYPE_CHECKING:
     from ._check import InputError as InputError
     from ._spec import from_json as from_json
     from .tasks import Discrimination as Discrimination
+    from . import theory as theory
+    from .theory import solve as solve
     from .training import Record as Record
     from .training import train as train
     from .trajectory import Trajectory as Trajectory
 
 __version__ = "0.1.0"
 
-_rooms = ("lattice", "marginals", "networks", "stimuli")
+_rooms = ("lattice", "marginals", "networks", "stimuli", "theory")
 _names = {
     "Discrimination": "tasks",
     "InputError": "_check",
     "Record": "training",
     "Trajectory": "trajectory",
     "from_json": "_spec",
+    "solve": "theory",
     "train": "training",
 }
+
+# Reading a specification needs every class to be known, and training the exact gradients that theories offer.
+_needed = {"from_json": ("tasks", "theory"), "train": ("theory",)}
 
 __all__ = ["__version__", *_names, *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -40,9 +46,8 @@ def __getattr__(name: str) -> Any:
     if name in _rooms:
         return importlib.import_module(f".{name}", __name__)
     if name in _names:
-        if name == "from_json":
-            # Reading a specification needs every class to be known.
-            importlib.import_module(".tasks", __name__)
+        for room in _needed.get(name, ()):
+            importlib.import_module(f".{room}", __name__)
         return getattr(importlib.import_module(f".{_names[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

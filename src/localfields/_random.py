@@ -7,6 +7,7 @@ every function of `jax.random` takes them.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -68,3 +69,17 @@ def make_key(seed: int) -> jax.Array:
     # Made from its two words, because without x64 `jax.random.key` would drop the upper one.
     words = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
     return jax.random.wrap_key_data(jnp.asarray(words), impl=KEYS)
+
+
+STREAM, START = 0, 1  # what a member's keys are for: its draws, its first weights
+
+
+def member_keys(seed: int, count: int, use: int) -> jax.Array:
+    """One key a member. A member's key depends on the seed, its number and the use alone."""
+    return _member_keys(make_key(seed), count, use)
+
+
+@functools.partial(jax.jit, static_argnames="count")
+def _member_keys(key: jax.Array, count: int, use: Any) -> jax.Array:
+    base = jax.random.fold_in(key, use)
+    return jax.vmap(lambda m: jax.random.fold_in(base, m))(jnp.arange(count))

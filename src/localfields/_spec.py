@@ -192,6 +192,7 @@ class Row:
 
     axes: int | None = 1
     hint: str = "Give a list or an array of finite numbers."
+    least: int = 1  # how many numbers there must be
     static: ClassVar[bool] = False
     metavar: ClassVar[str] = "X,Y,…"
 
@@ -203,7 +204,7 @@ class Row:
             array = _real(value)
         except (TypeError, ValueError, OverflowError):
             refuse(f"`{name}`", value, "an array of numbers", self.hint)
-        if array.size == 0 or (self.axes is not None and array.ndim != self.axes):
+        if array.size < self.least or (self.axes is not None and array.ndim != self.axes):
             axes = {None: "", 1: " with one axis"}.get(self.axes, f" with {self.axes} axes")
             refuse(f"`{name}`", Said(f"shape {array.shape}"), f"a non-empty array{axes}", self.hint)
         if not np.isfinite(array).all():
@@ -213,7 +214,7 @@ class Row:
     def parse(self, name: str, text: str) -> np.ndarray:
         """Read numbers joined by commas."""
         try:
-            return self.check(name, [float(part) for part in text.split(",")])
+            return self.check(name, [float(part) for part in text.split(",")] if text else [])
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
@@ -547,8 +548,10 @@ def from_text(cls: type[Spec], options: dict[str, str]) -> Any:
 
 
 def discover(package: str, path: Sequence[str]) -> Iterator[str]:
-    """Import every module of a folder of variants, so that a new file needs no other change."""
+    """Import every module of a folder of variants, so that a new file needs no other change (`_name` is no variant)."""
     for module in pkgutil.iter_modules(path):
+        if module.name.startswith("_"):
+            continue
         importlib.import_module(f"{package}.{module.name}")
         yield module.name
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import functools
+import json
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ._check import Said, refuse, unknown
-from ._spec import Choice, Many, Spec, declare, number
+from ._random import START, member_keys
+from ._spec import Choice, Many, Spec, declare, member, num_members, number, swept_leaves
+from ._types import working_dtype
 from .networks import Network
+from .networks.base import Params
 from .stimuli import NLGP, Stimulus
 
 LOSSES = ("mse", "cross-entropy", "absolute")
@@ -187,10 +194,44 @@ class Discrimination(Spec):
         return jnp.argmin(jnp.abs(output - jnp.asarray(self.targets()[:, 0], output.dtype)))
 
 
-PopulationGradient = Callable[[Network, dict[str, jax.Array]], tuple[jax.Array, dict[str, jax.Array]]]
-"""Exact loss and gradient at given parameters."""
+EXACT: list[Callable[[Discrimination, Network], Any]] = []
+"""Where theories offer exact population gradients. Each entry looks at a task and a network and returns a tree of
+arrays that can be called with parameters for (loss, gradient), or None when it does not apply. Training asks here
+for `estimator="exact"`, so that neither room imports the other."""
 
-EXACT: list[Callable[[Discrimination, Network], Callable[..., Any] | None]] = []
-"""Where theories offer exact population gradients. Each entry looks at a task and a network and returns a function
-(task, network, params) → (loss, gradient) that JAX can compile, or None when it does not apply. Training asks here for
-`estimator="exact"`, so that neither room imports the other."""
+
+def for_members(make: Callable[[Discrimination, Network], Any], task: Discrimination, network: Network) -> Any:
+    """What `make` returns for a task and a network; if their numbers are swept, stacked over the members.
+
+    Returns:
+        The tree, and whether its leaves have an axis of members.
+    """
+    count = num_members(task) or num_members(network)
+    if count is None:
+        return make(task, network), False
+    made: dict[str, Any] = {}
+    found = []
+    for index in range(count):
+        one = member(task, index), member(network, index)
+        text = json.dumps([part.to_json() for part in one], sort_keys=True)
+        if text not in made:  # a sweep often repeats a value over many starts
+            made[text] = make(*one)
+        found.append(made[text])
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *found), True
+
+
+TRACES: collections.Counter[str] = collections.Counter()
+"""How often each compiled function was traced: a sweep that raises a count recompiles."""
+
+
+def initial_params(task: Discrimination, network: Network, seed: int, members: int) -> Params:
+    """Parameters that an ensemble starts from, (members, …): the same for `train` and `solve` at the same seed."""
+    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf, working_dtype()), network)
+    swept, fixed = eqx.partition(arrays, swept_leaves(network))
+    return _initial_params(swept, fixed, member_keys(seed, members, START), task.shape, task.outputs)
+
+
+@functools.partial(jax.jit, static_argnames=("shape", "outputs"))
+def _initial_params(swept: Any, fixed: Any, keys: jax.Array, shape: tuple[int, ...], outputs: int) -> Params:
+    TRACES["start"] += 1
+    return jax.vmap(lambda part, key: eqx.combine(part, fixed).initial(key, shape, outputs))(swept, keys)

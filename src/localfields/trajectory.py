@@ -58,6 +58,7 @@ class Trajectory:
         specification: The plain values that made it.
         manifest: Versions, device, precision, seconds.
         stopped: Why it ended: `finished`, `at rest` or `cancelled`.
+        events: Flow times of what happened, (member,), nan where it did not.
     """
 
     steps: np.ndarray
@@ -69,6 +70,7 @@ class Trajectory:
     specification: dict[str, Any]
     manifest: dict[str, Any]
     stopped: str = "finished"
+    events: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -145,6 +147,7 @@ class Trajectory:
         data["initial"] = (["member", "neuron", *space], self.initial)
         data["final"] = (["member", "neuron", *space], self.final)
         data["outcome"] = (["member"], np.array([str(one) for one in self.outcome]))
+        data |= {f"{name}_time": (["member"], when) for name, when in self.events.items()}
         swept = self.times.ndim == 2
         time = ("time", self.steps) if swept else ("time", self.times)
         coordinates = {"time": time, "step": ("time", self.steps), "member": np.arange(self.num_members)}

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import localfields as lf
+from localfields._random import member_keys
 from localfields.training import engine
 from localfields.training.estimators import class_counts, sampled
 
@@ -65,13 +66,13 @@ def gradients_on_the_spot(task, network, **changes):
 
 @functools.partial(jax.jit, static_argnames="counts")
 def _gradient(task, network, params, key, counts):
-    return sampled(task, network, params, key, counts)[1]
+    return sampled(task, network, None, params, key, counts)[1]
 
 
 def trained_by_hand(task, network, *, seed, member, steps, batch, change):
     """Weights after every step of one member, from the same draws, updated by `change(gradient, params, step)`."""
-    params = network.initial(train_module._keys(seed, member + 1, 1)[member], task.shape, task.outputs)
-    key = train_module._keys(seed, member + 1, 0)[member]
+    params = network.initial(member_keys(seed, member + 1, 1)[member], task.shape, task.outputs)
+    key = member_keys(seed, member + 1, 0)[member]
     found = [params["weights"]]
     for step in range(steps):
         gradient = _gradient(task, network, params, jax.random.fold_in(key, step), class_counts(task, batch))

@@ -12,6 +12,7 @@ import pytest
 
 import localfields as lf
 from localfields import _spec
+from localfields._random import member_keys
 from localfields._spec import number
 from localfields.stimuli.base import Stimulus, lattice_field
 from localfields.training import engine
@@ -154,7 +155,7 @@ def test_a_member_that_meets_nan_stops_there(faulty, seed):
     chances = np.array([0.0, 0.2, 1.0, 0.0])
     task = lf.Discrimination(faulty((8,), chances), faulty((8,), 0.0))
     found = run(task, members=4, seed=seed, every=1)
-    keys = train_module._keys(seed, 4, 0)
+    keys = member_keys(seed, 4, 0)
 
     def meets_nan(key, step):
         first = jax.random.split(jax.random.fold_in(key, step), 2)[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._random import make_key
+from localfields._random import make_key, member_keys
 from localfields.training.estimators import class_counts, sampled
 
 from .helpers import (
@@ -18,7 +18,6 @@ from .helpers import (
     ising,
     run,
     second_moments,
-    train_module,
     worst,
     z_scores,
 )
@@ -281,9 +280,9 @@ def test_what_is_held_out_was_not_trained_on(estimator, seed):
 
     for along in noise @ w:
         assert max(relation(standing.loss[0, shift : shift + 300], along) for shift in (0, 1)) < SIGMAS
-    stream = {"independent": train_module._keys(seed, 1, 0)[0], "shared": jax.random.fold_in(make_key(seed), 2**31)}
+    stream = {"independent": member_keys(seed, 1, 0)[0], "shared": jax.random.fold_in(make_key(seed), 2**31)}
     params = {"weights": jnp.asarray(w[None])}
-    batch = jax.jit(lambda key: sampled(task, network, params, key, class_counts(task, 10))[0])
+    batch = jax.jit(lambda key: sampled(task, network, None, params, key, class_counts(task, 10))[0])
     trained_on = np.array([batch(jax.random.fold_in(stream[estimator], step)) for step in range(300)])
     assert relation(trained_on, noise[0] @ w) > SIGMAS
 

@@ -74,7 +74,7 @@ def test_gradient_equals_the_one_of_the_same_draws(kind, activation, loss, reque
     network = lf.networks.SingleNeuron(activation=activation)
     counts, key = (75, 301), make_key(len(request.node.name))
     weights = jax.random.normal(jax.random.fold_in(key, 1), (1, 20)) * 0.3
-    found_loss, found = fused.sampled(one, network, {"weights": weights}, key, counts, interpret=True)
+    found_loss, found = fused.sampled(one, network, None, {"weights": weights}, key, counts, interpret=True)
     keys = jax.random.split(key, 2)
     draws = [
         jnp.asarray(drawn_by_hand(s, k, n), jnp.float32) for s, k, n in zip(one.stimuli, keys, counts, strict=True)
@@ -98,9 +98,9 @@ def test_a_wrong_factor_would_be_seen(request):
     one, key = task("nlgp"), make_key(3)
     weights = jax.random.normal(key, (1, 20)) * 0.3
     network, counts = lf.networks.SingleNeuron(), (75, 301)
-    _, found = fused.sampled(one, network, {"weights": weights}, key, counts, interpret=True)
+    _, found = fused.sampled(one, network, None, {"weights": weights}, key, counts, interpret=True)
     swapped = lf.Discrimination(*one.stimuli[::-1])
-    _, other = fused.sampled(swapped, network, {"weights": weights}, key, counts[::-1], interpret=True)
+    _, other = fused.sampled(swapped, network, None, {"weights": weights}, key, counts[::-1], interpret=True)
     scale = float(jnp.abs(found["weights"]).max())
     assert float(jnp.abs(found["weights"] - other["weights"]).max()) > 1e-2 * scale
 
@@ -109,7 +109,8 @@ def test_penalties_are_added():
     network, key = lf.networks.SingleNeuron(), make_key(1)
     weights = jnp.linspace(-1, 1, 20)[None, :]
     plain, penalized = (
-        fused.sampled(task(l2=l2), network, {"weights": weights}, key, (10, 10), interpret=True) for l2 in (0.0, 0.5)
+        fused.sampled(task(l2=l2), network, None, {"weights": weights}, key, (10, 10), interpret=True)
+        for l2 in (0.0, 0.5)
     )
     np.testing.assert_allclose(penalized[1]["weights"] - plain[1]["weights"], weights, atol=1e-5)
 

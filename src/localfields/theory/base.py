@@ -110,7 +110,7 @@ class NeuronTheory(Theory):
 
     @abc.abstractmethod
     def response(self, stimulus: Stimulus) -> Response:
-        """f of one class; refuse a stimulus that the theory does not cover."""
+        """The response of one class; refuse a stimulus that the theory does not cover."""
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Assemble the loss from the responses of the classes whose label is not zero."""

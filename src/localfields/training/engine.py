@@ -6,7 +6,6 @@ arrive as two halves of one tree, so that sweeping a number neither recompiles n
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -18,16 +17,13 @@ import jax.numpy as jnp
 
 from ..networks import Network
 from ..networks.base import Params
-from ..tasks import Discrimination
+from ..tasks import TRACES, Discrimination
 from .estimators import draw_classes, mean_loss, preactivations
 from .record import PARAMETERS, REDUCERS
 
 DIVERGED = 1e6  # a weight of this size ends a member: fields here are of order one
 
 RUNNING = -1  # in place of the step at which a member stopped
-
-TRACES: collections.Counter[str] = collections.Counter()
-"""How often each compiled function was traced: a sweep that raises a count recompiles."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +48,14 @@ class View:
 
     what: tuple[str, ...]
     evaluate: tuple[int, ...]
+    exact: bool  # whether the loss is known without a held-out stream
 
 
 class Setting(eqx.Module):
-    """The numbers of an ensemble: swept leaves have an axis of members, fixed ones do not."""
+    """The numbers of an ensemble: swept leaves have an axis of members, fixed ones do not.
+
+    Both halves have the form (task, network, extra), where `extra` is what an estimator knows beforehand.
+    """
 
     swept: Any
     fixed: Any
@@ -73,18 +73,6 @@ class State(eqx.Module):
     step: jax.Array
 
 
-@functools.partial(jax.jit, static_argnames="outputs")
-def start_params(swept: Any, fixed: Any, keys: jax.Array, outputs: int) -> Params:
-    """Initial parameters of every member."""
-    TRACES["start"] += 1
-
-    def one(swept: Any, key: Any) -> Params:
-        task, network = eqx.combine(swept, fixed)
-        return network.initial(key, task.shape, outputs)
-
-    return jax.vmap(one)(swept, keys)
-
-
 def start_state(program: Program, params: Params) -> State:
     """The state before the first step."""
     transform = program.transform()
@@ -93,12 +81,13 @@ def start_state(program: Program, params: Params) -> State:
     return State(params, memory, jnp.full((members,), RUNNING, jnp.int32), jnp.zeros((), jnp.int32))
 
 
-def _step(program: Program, task: Discrimination, network: Network, rate: Any, key: Any, state: State) -> State:
+def _step(program: Program, whole: Any, rate: Any, key: Any, state: State) -> State:
     """One step of one member. A member that leaves the finite world stays where it last was."""
+    task, network, extra = whole
     if program.schedule is not None:
         rate = rate * program.schedule(state.step)
     draw = jax.random.fold_in(key, state.step)
-    _, gradient = program.estimate(task, network, state.params, draw, program.counts)
+    _, gradient = program.estimate(task, network, extra, state.params, draw, program.counts)
     transform = program.transform()
     if transform is None:
         change, memory = jax.tree.map(lambda g: -g, gradient), None
@@ -121,8 +110,8 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
     TRACES["advance"] += 1
 
     def many(swept: Any, rate: Any, key: Any, state: State) -> State:
-        task, network = eqx.combine(swept, setting.fixed)
-        return jax.lax.fori_loop(0, steps, lambda _, s: _step(program, task, network, rate, key, s), state)
+        whole = eqx.combine(swept, setting.fixed)
+        return jax.lax.fori_loop(0, steps, lambda _, s: _step(program, whole, rate, key, s), state)
 
     def with_step(swept: Any, rate: Any, key: Any, params: Params, memory: Any, bad: Any) -> tuple[Any, ...]:
         end = many(swept, rate, key, State(params, memory, bad, state.step))
@@ -132,8 +121,8 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
     if program.shared:
         # All members see one stream: the loop over steps is outside, so that a draw is made once for all of them.
         def one(swept: Any, rate: Any, params: Params, memory: Any, bad: Any, step: Any) -> tuple[Any, ...]:
-            task, network = eqx.combine(swept, setting.fixed)
-            end = _step(program, task, network, rate, setting.shared_key, State(params, memory, bad, step))
+            whole = eqx.combine(swept, setting.fixed)
+            end = _step(program, whole, rate, setting.shared_key, State(params, memory, bad, step))
             return end.params, end.memory, end.bad
 
         def together(_: Any, state: State) -> State:
@@ -158,12 +147,14 @@ def look(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[
     held_out = jax.random.fold_in(jax.random.fold_in(setting.shared_key, 2**31 - 1), step)
 
     def one(swept: Any, params: Params) -> dict[str, jax.Array]:
-        task, network = eqx.combine(swept, setting.fixed)
+        task, network, extra = eqx.combine(swept, setting.fixed)
         found = {name: params[name] for name in PARAMETERS if name in view.what and name in params}
         found |= {name: REDUCERS[name](params, task.shape) for name in REDUCERS if name in view.what}
-        if "loss" in view.what or "accuracy" in view.what:
+        if "loss" in view.what and view.exact:
+            found["loss"] = extra(params)[0]
+        if "accuracy" in view.what or ("loss" in view.what and not view.exact):
             fields = [preactivations(params, x) for x in draw_classes(task, held_out, view.evaluate)]
-            if "loss" in view.what:
+            if "loss" in view.what and not view.exact:
                 found["loss"] = mean_loss(task, network, params, fields)
             if "accuracy" in view.what:
                 found["accuracy"] = _accuracy(task, network, params, fields)

@@ -209,7 +209,13 @@ def _compiler() -> dict[str, Any]:
 
 
 def sampled(
-    task: Discrimination, network: Network, params: Params, key: Any, counts: tuple[int, ...], interpret: bool = False
+    task: Discrimination,
+    network: Network,
+    extra: None,
+    params: Params,
+    key: Any,
+    counts: tuple[int, ...],
+    interpret: bool = False,
 ) -> tuple[jax.Array, Params]:
     """The estimator: loss and gradient on fresh draws of every class."""
     keys = jax.random.split(key, len(counts))

@@ -17,14 +17,14 @@ import numpy as np
 
 from .. import __version__
 from .._check import Said, refuse, shorten, unknown
-from .._random import make_key
+from .._random import STREAM, make_key, member_keys
 from .._spec import Count, Number, Row, num_members, swept_leaves
 from .._types import working_dtype
 from ..networks import Network
-from ..tasks import Discrimination
+from ..tasks import Discrimination, for_members, initial_params
 from ..trajectory import Outcome, Trajectory, inverse_participation_ratio
-from .engine import Program, Setting, State, View, advance, look, start_params, start_state
-from .estimators import ESTIMATORS, check_symmetry, class_counts, exact_estimator
+from .engine import Program, Setting, State, View, advance, look, start_state
+from .estimators import ESTIMATORS, check_symmetry, class_counts, exact_flow, orbit_extra
 from .record import LARGEST, Record
 
 SYNC = 0.15  # seconds between looks at the clock, at cancel and at rest
@@ -113,7 +113,7 @@ def train(
     given = None if initial is None else _given(initial, count, network.hidden, task.shape)
 
     def start() -> State:
-        params = start_params(setting.swept, setting.fixed, _keys(seed, count, 1), task.outputs)
+        params = initial_params(task, network, seed, count)
         return start_state(program, params if given is None else {**params, "weights": given})
 
     size = record.nbytes(steps, jax.eval_shape(lambda: _look(view, setting, start())))
@@ -182,25 +182,31 @@ def _plan(task, network, learning_rate, batch, members, seed, record, estimator,
     schedule = _schedule(learning_rate) if callable(learning_rate) else None
     rate = 1.0 if schedule else Number(low=0).check("learning_rate", learning_rate)
     count = _count(task, network, rate, members)
-    if estimator not in (*ESTIMATORS, "exact"):
-        unknown("The estimator", estimator, [*ESTIMATORS, "exact"])
+    if estimator not in ESTIMATORS:
+        unknown("The estimator", estimator, ESTIMATORS)
     if estimator == "orbit":
         check_symmetry(task)
+    estimate, extra, extra_swept = _estimate(task, network, estimator)
     program = Program(
-        estimate=_estimate(task, network, estimator),
+        estimate=estimate,
         counts=class_counts(task, batch),
         shared=estimator == "shared",
         one_by_one=jax.default_backend() == "cpu",
         optimizer=_optimizer(optimizer),
         schedule=schedule,
     )
-    view = View(record.what, class_counts(task, record.evaluate, "evaluate"))
-    whole = (task, network)
-    mask = (swept_leaves(task), swept_leaves(network))
-    swept, fixed = eqx.partition(jax.tree.map(lambda leaf: jnp.asarray(leaf, working_dtype()), whole), mask)
+    view = View(record.what, class_counts(task, record.evaluate, "evaluate"), exact=estimator == "exact")
+    whole = (task, network, extra)
+    mask = (swept_leaves(task), swept_leaves(network), jax.tree.map(lambda _: extra_swept, extra))
+    swept, fixed = eqx.partition(jax.tree.map(_working, whole), mask)
     rates = jnp.broadcast_to(jnp.asarray(rate, working_dtype()), (count,))
     shared_key = jax.random.fold_in(make_key(seed), 2**31)
-    return program, view, Setting(swept, fixed, rates, _keys(seed, count, 0), shared_key), rate, count
+    return program, view, Setting(swept, fixed, rates, member_keys(seed, count, STREAM), shared_key), rate, count
+
+
+def _working(leaf: Any) -> jax.Array:
+    leaf = np.asarray(leaf)
+    return jnp.asarray(leaf, working_dtype() if np.issubdtype(leaf.dtype, np.floating) else leaf.dtype)
 
 
 def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,15 +220,16 @@ def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
     return schedule
 
 
-def _estimate(task: Discrimination, network: Network, estimator: str) -> Callable[..., Any]:
-    if estimator == "exact":
-        return exact_estimator(task, network)
+def _estimate(task: Discrimination, network: Network, estimator: str) -> tuple[Callable[..., Any], Any, bool]:
+    """The estimator, what it knows beforehand, and whether that differs between members."""
+    prepare = {"exact": exact_flow, "orbit": orbit_extra}.get(estimator)
+    extra, swept = (None, False) if prepare is None else for_members(prepare, task, network)
     if estimator == "independent" and jax.default_backend() == "gpu" and working_dtype() == jnp.float32:
         from . import fused
 
         if fused.applies(task, network):
-            return fused.sampled
-    return ESTIMATORS[estimator]
+            return fused.sampled, extra, swept
+    return ESTIMATORS[estimator], extra, swept
 
 
 def _count(task: Discrimination, network: Network, rate: Any, members: int | None) -> int:
@@ -240,17 +247,6 @@ def _count(task: Discrimination, network: Network, rate: Any, members: int | Non
         got = Said(", ".join(f"{name} has {length}" for name, length in lengths.items()))
         refuse("The number of members", got, "the same wherever it is given", "Repeat values: one for every member.")
     return next(iter(lengths.values()), 1)
-
-
-def _keys(seed: int, count: int, use: int) -> jax.Array:
-    # A member's key depends on the seed and its number alone; one use is the stream, the other the start.
-    return _member_keys(make_key(seed), count, use)
-
-
-@functools.partial(jax.jit, static_argnames="count")
-def _member_keys(key: jax.Array, count: int, use: Any) -> jax.Array:
-    base = jax.random.fold_in(key, use)
-    return jax.vmap(lambda m: jax.random.fold_in(base, m))(jnp.arange(count))
 
 
 def _optimizer(optimizer: str | Callable[..., Any]) -> Callable[..., Any] | None:
