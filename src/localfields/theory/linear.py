@@ -98,7 +98,7 @@ class LinearResponse(NeuronTheory):
         slope = self.slope_of(stimulus)
         with jax.enable_x64(True):
             covariance = covariance_of(np.asarray(stimulus.covariance(), np.float64), stimulus.shape)
-            return LinearNeuron(covariance, jnp.asarray(slope))
+            return LinearNeuron(covariance, jnp.asarray(slope, jnp.float64))
 
 
 def response_jacobian(slope: float, covariance: np.ndarray, w: np.ndarray) -> np.ndarray:
