@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._spec import from_json as from_json
     from .tasks import Discrimination as Discrimination
     from . import theory as theory
+    from .theory import predict as predict
     from .theory import solve as solve
     from .training import Record as Record
     from .training import train as train
@@ -32,6 +33,7 @@ _names = {
     "Record": "training",
     "Trajectory": "trajectory",
     "from_json": "_spec",
+    "predict": "theory",
     "solve": "theory",
     "train": "training",
 }

@@ -25,6 +25,18 @@ def inverse_participation_ratio(weights: np.ndarray, axes: int) -> np.ndarray:
         return (square**2).sum(axis=-1) / square.sum(axis=-1) ** 2
 
 
+def localized_from(size: int) -> float:
+    """IPR from which a field counts as localized: a third above that of Gaussian noise, 3/(N + 2).
+
+    Such a field lives on fewer than a quarter of the sites; a wave has 1.5/N, and never more than 2/N.
+
+    Example:
+        >>> round(localized_from(40), 3)
+        0.095
+    """
+    return 4 / (size + 2)
+
+
 def peak_position(weights: np.ndarray, axes: int) -> np.ndarray:
     """Site of the largest |w|: an index on a ring, one index an axis (last axis of the result) on a torus."""
     lead, shape = weights.shape[: weights.ndim - axes], weights.shape[weights.ndim - axes :]

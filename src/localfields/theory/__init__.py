@@ -10,13 +10,14 @@ from .base import NeuronTheory as NeuronTheory
 from .base import Response as Response
 from .base import Theory as Theory
 from .effective import EffectiveFlow as EffectiveFlow
+from .predict import Prediction as Prediction
+from .predict import predict as predict
 
 if TYPE_CHECKING:
-    from ._integrate import localized_from as localized_from
-    from ._integrate import solve as solve
+    from ._solve import solve as solve
 
 _modules = tuple(_discover(__name__, __path__))
-_later = {"solve": "_integrate", "localized_from": "_integrate"}  # these load the integrator
+_later = {"solve": "_solve"}  # loads the integrator
 
 
 def __getattr__(name: str) -> Any:

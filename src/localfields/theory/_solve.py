@@ -1,0 +1,187 @@
+"""`solve`: gradient flow of a theory, on the axes of `train`."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import __version__
+from .._check import Said, refuse, unknown
+from .._spec import Count, Number, Row, num_members
+from ..networks import Network, SingleNeuron
+from ..networks.base import Params
+from ..tasks import Discrimination, for_members, initial_params
+from ..trajectory import Outcome, Trajectory, localized_from
+from ._integrate import Followed, is_stiff
+from .base import Theory
+
+RECORDS = 201  # where no times are asked for
+
+
+def solve(
+    task: Discrimination,
+    theory: Theory,
+    *,
+    network: Network | None = None,
+    initial: Any = None,
+    times: Any = None,
+    until: float = 1000.0,
+    rest: float = 1e-6,
+    members: int | None = None,
+    seed: int = 0,
+    tolerance: float = 1e-8,
+    solver: str = "auto",
+) -> Trajectory:
+    """Follow the gradient flow of a theory.
+
+    Args:
+        task: Stimuli, labels and loss. Its numbers may be arrays: one value a member.
+        theory: `EffectiveFlow()`, `LinearResponse()`, `ExactIsing()`, `ExactPulse()`, or one of your own.
+        network: The architecture and how it starts; one ReLU neuron by default.
+        initial: Receptive fields to start from, (neuron, *shape) or (member, neuron, *shape), such as `run.initial`;
+            by default those that `train` starts from at this seed.
+        times: Flow times to record, (time,) or (member, time), such as `run.times`; by default an even grid from 0 to
+            the time at which all members rest.
+        until: The longest flow time, where no times are given.
+        rest: A member rests when its parameters move by less than this fraction of their length per unit of time.
+        members: Size of the ensemble; by default the length of what is swept or of `initial`, or 1.
+        seed: Of the first fields.
+        tolerance: Relative error a step of the integrator; the absolute one is a hundredth of it.
+        solver: `explicit`, `stiff`, or `auto` to choose by the spread of rates.
+
+    Returns:
+        A `Trajectory`; its `events` hold the flow times of `onset` (from then on the IPR stays above
+        `localized_from`) and `rest` of each member, nan where there is none.
+
+    Raises:
+        InputError: When the theory does not cover the task, or something does not fit together.
+
+    Example:
+        >>> import localfields as lf
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> flow = lf.solve(task, lf.theory.ExactIsing(), members=2)
+        >>> flow.ipr[:, -1, 0].round(4)
+        array([0.8537, 0.8537])
+    """
+    network = SingleNeuron() if network is None else network
+    _check(task, theory, network, until, rest, tolerance, solver)
+    seed = Count(low=0, high=2**63 - 1).check("seed", seed)
+    clock = time.perf_counter()
+    with jax.enable_x64(True):
+        flow, swept = for_members(lambda one, net: theory.flow(one, net), task, network)
+        params, count = _start(task, network, initial, members, seed)
+        times = None if times is None else _check_times(times, count)
+        end = until if times is None else float(np.max(times))
+        stiff = is_stiff(flow, swept, params, end) if solver == "auto" else solver == "stiff"
+        go = Followed(flow, swept, stiff, params, float(tolerance))
+        rested = None
+        if times is None:
+            rested = np.asarray(go(np.linspace(0.0, until, RECORDS), rest=rest).rest)
+            times = np.linspace(0.0, float(np.where(np.isfinite(rested), rested, until).max()), RECORDS)
+        result = go(times)
+        onset = go.since(result, times, localized=localized_from(task.size))
+        rested = go.since(result, times, rest=rest) if rested is None else rested
+    found = {name: np.asarray(values) for name, values in result.series.items()}
+    weights = found["weights"].reshape(count, -1, network.hidden, *task.shape)
+    seconds = time.perf_counter() - clock
+    return Trajectory(
+        steps=np.arange(np.shape(times)[-1]),
+        times=np.asarray(times),
+        initial=np.asarray(params["weights"]).reshape(count, network.hidden, *task.shape),
+        final=weights[:, -1],
+        series={**found, "weights": weights},
+        outcome=tuple(Outcome("ok", -1) if g else Outcome("non-finite", -1) for g in np.asarray(result.good)),
+        specification={
+            "task": task.to_json(),
+            "theory": theory.to_json(),
+            "network": network.to_json(),
+            "members": count,
+            "seed": seed,
+            "until": float(end),
+            "rest": float(rest),
+            "tolerance": float(tolerance),
+            "solver": "stiff" if stiff else "explicit",
+        },
+        manifest=_manifest(seconds),
+        stopped="at rest" if np.isfinite(rested).all() else "finished",
+        events={"onset": onset, "rest": rested},
+    )
+
+
+def _check(task: Any, theory: Any, network: Any, until: Any, rest: Any, tolerance: Any, solver: Any) -> None:
+    kinds = (("task", task, Discrimination), ("theory", theory, Theory), ("network", network, Network))
+    for name, value, kind in kinds:
+        if not isinstance(value, kind):
+            refuse(f"`{name}`", value, f"a {kind.__name__}", f"For example `{_EXAMPLES[name]}`.")
+    network.check_outputs(task.outputs)
+    Number(low=0, hint="The longest flow time to look at.").check("until", until)
+    Number(low=0, closed=True, hint="Give a small fraction, such as 1e-6.").check("rest", rest)
+    Number(low=1e-14, high=1e-1, hint="For example 1e-8.").check("tolerance", tolerance)
+    if solver not in ("auto", "explicit", "stiff"):
+        unknown("The solver", solver, ("auto", "explicit", "stiff"))
+
+
+_EXAMPLES = {
+    "task": "lf.Discrimination(…)",
+    "theory": "lf.theory.EffectiveFlow()",
+    "network": "lf.networks.SingleNeuron()",
+}
+
+
+def _start(task: Discrimination, network: Network, initial: Any, members: int | None, seed: int) -> tuple[Params, int]:
+    """Parameters of every member in float64, and their number."""
+    given = None if initial is None else _given(initial, network.hidden, task.shape)
+    lengths = {
+        name: length
+        for name, length in (
+            ("the task", num_members(task)),
+            ("the network", num_members(network)),
+            ("`initial`", None if given is None or len(given) == 1 else len(given)),
+            ("`members`", None if members is None else Count(high=10**7).check("members", members)),
+        )
+        if length is not None
+    }
+    if len(set(lengths.values())) > 1:
+        got = Said(", ".join(f"{name} has {length}" for name, length in lengths.items()))
+        refuse("The number of members", got, "the same wherever it is given", "Repeat values: one for every member.")
+    count = next(iter(lengths.values()), 1)
+    params = initial_params(task, network, seed, count)
+    if given is not None:
+        params = {**params, "weights": np.broadcast_to(given, (count, *given.shape[1:]))}
+    return {name: jnp.asarray(np.asarray(values), jnp.float64) for name, values in params.items()}, count
+
+
+def _given(initial: Any, hidden: int, lattice: tuple[int, ...]) -> np.ndarray:
+    advice = "Give (neuron, *shape) or (member, neuron, *shape)."
+    array = Row(axes=None, hint=advice).check("initial", initial)
+    fields = (hidden, *lattice)
+    if array.shape not in (fields, (len(array), *fields)):
+        refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {fields} or (member, {fields})", advice)
+    return array.reshape(-1, hidden, math.prod(lattice))
+
+
+def _check_times(times: Any, count: int) -> np.ndarray:
+    advice = "Give increasing flow times, such as `run.times`."
+    array = Row(axes=None, hint=advice).check("times", times)
+    if array.ndim > 2 or (array.ndim == 2 and len(array) != count):
+        refuse("`times`", Said(f"shape {array.shape}"), f"(time,) or ({count}, time)", advice)
+    if array.min() < 0 or (np.diff(array, axis=-1) <= 0).any():
+        refuse("`times`", Said("some that do not increase, or negative ones"), "increasing from 0 or later", advice)
+    return array
+
+
+def _manifest(seconds: float) -> dict[str, Any]:
+    return {
+        "localfields": __version__,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+        "device": str(jax.devices()[0].device_kind),
+        "precision": "float64",
+        "run_seconds": round(seconds, 4),
+    }

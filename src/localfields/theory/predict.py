@@ -1,0 +1,243 @@
+"""`predict`: will a neuron on this task become localized, where, when, and why?
+
+The answer follows the most exact flow known from many random starts, and looks at what it ends in. Kurtosis alone
+would be wrong for elliptical data (the law of one site says nothing about a response that is linear in any case) and
+near the border (a field that is flat is left only when the amplifier bends more than the spectra of the classes hold).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from .._check import InputError, Said, refuse
+from .._spec import num_members
+from ..lattice import spectrum
+from ..stimuli import BlockPulse, SinglePulse
+from ..tasks import Discrimination
+from ..trajectory import Trajectory, localized_from
+from .amplifier import Amplifier
+from .base import Theory
+from .best import BestKnown, is_exact, labelled
+from .hypercube import hypercube_bump
+from .pulse import ExactPulse
+
+STARTS = 16
+UNTIL = 2000.0
+REST = 1e-5
+AGREEMENT = 0.9  # of the starts must end alike for a verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """What theory says of a task.
+
+    Args:
+        verdict: `localized`, `oscillatory` or `undecided`.
+        reason: Why, in a sentence.
+        theory: What was followed; its name.
+        exact: Whether that theory is exact for this task.
+        excess_kurtosis: Of one site of the labelled class; ∞ where the fourth moment does not exist.
+        tail_index: Moments of this order and above are infinite.
+        amplifier_index: Super- (> 0) or sub-linearity (< 0) of the amplifier, on average; nan without a marginal.
+        critical_kurtosis: Excess kurtosis below which a flat field is unstable (see `critical_kurtosis`), or nan.
+        elliptical: Whether every class that matters is elliptical: then no marginal can localize a field.
+        dominance: Of the closed-form bump on ±1 data: below 1 it is an exact steady state; nan for other data.
+        field: Predicted final field of the first start, of the lattice's shape.
+        ipr: Median over the starts of the final inverse participation ratio.
+        peak: Site of the largest weight, for each start.
+        onset: Median flow time at which fields become localized; nan if they do not.
+        localized_starts: Fraction of the starts that end localized.
+        flow: The whole solution.
+    """
+
+    verdict: str
+    reason: str
+    theory: str
+    exact: bool
+    excess_kurtosis: float
+    tail_index: float
+    amplifier_index: float
+    critical_kurtosis: float
+    elliptical: bool
+    dominance: float
+    field: np.ndarray | None = None
+    ipr: float = math.nan
+    peak: np.ndarray | None = None
+    onset: float = math.nan
+    localized_starts: float = math.nan
+    flow: Trajectory | None = dataclasses.field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        """The report."""
+        rows = [
+            ("verdict", self.verdict),
+            ("because", self.reason),
+            (
+                "theory",
+                f"{self.theory}, {'exact for this task' if self.exact else 'approximate: right for small weights'}",
+            ),
+            ("excess kurtosis", _number(self.excess_kurtosis)),
+            ("critical kurtosis", f"{_number(self.critical_kurtosis)} (below it a flat field is unstable)"),
+            ("tail index", _number(self.tail_index)),
+            ("amplifier index", _number(self.amplifier_index)),
+            ("elliptical", "yes" if self.elliptical else "no"),
+            ("dominance ratio", f"{_number(self.dominance)} (of the closed-form bump; below 1 it is a steady state)"),
+            ("predicted IPR", f"{_number(self.ipr)}; {100 * self.localized_starts:.0f} % of the starts end localized"),
+            ("onset", f"flow time {_number(self.onset)}"),
+        ]
+        hidden = {"critical kurtosis": self.critical_kurtosis, "dominance ratio": self.dominance, "onset": self.onset}
+        hidden |= {"amplifier index": self.amplifier_index, "predicted IPR": self.ipr}
+        shown = [(name, text) for name, text in rows if not math.isnan(hidden.get(name, 0.0))]
+        return "\n".join(f"{name:<18} {text}" for name, text in shown)
+
+
+def _number(value: float) -> str:
+    return "∞" if value == math.inf else f"{value:.4g}"
+
+
+def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0) -> Prediction:
+    """Will a ReLU neuron on this task become localized?
+
+    Args:
+        task: Classes, labels and loss (mean squared error); no swept numbers.
+        initial: Fields to start from, (start, 1, *shape); by default random ones, as `train` has.
+        starts: How many random starts.
+        seed: Of the random starts.
+
+    Returns:
+        A `Prediction`; printed, it is a report. `undecided` where no theory covers the task, where the starts end
+        differently, or where the field ends between a wave and a bump.
+
+    Raises:
+        InputError: When the task is not one.
+
+    Example:
+        >>> import localfields as lf
+        >>> lf.predict(lf.Discrimination(*(lf.stimuli.EllipticalShell((40,), xi=xi) for xi in (1, 3)))).verdict
+        'oscillatory'
+    """
+    if not isinstance(task, Discrimination):
+        refuse("`task`", task, "a Discrimination", "For example `lf.Discrimination(short, long)`.")
+    if num_members(task) is not None:
+        refuse("The task for predict", Said("a sweep"), "one task", "Predict each by itself.")
+    facts = _facts(task)
+    theory: Theory = BestKnown()
+    if all(isinstance(stimulus, (SinglePulse, BlockPulse)) for stimulus in task.stimuli):
+        theory = ExactPulse()
+    exact = isinstance(theory, ExactPulse) or is_exact(task)
+    names = {type(BestKnown().response_theory(stimulus)).__name__ for stimulus in labelled(task)}
+    name = "ExactPulse" if isinstance(theory, ExactPulse) else " and ".join(sorted(names))
+    try:
+        from ._solve import solve
+
+        given = {"initial": initial} if initial is not None else {"members": starts, "seed": seed}
+        flow = solve(task, theory, until=UNTIL, rest=REST, **given)
+    except InputError as error:
+        return Prediction("undecided", f"No theory here covers the task: {error}", "none", False, **facts)
+    ends = flow.ipr[:, -1, 0]
+    verdict, reason = _judge(task, ends, exact, facts)
+    onset = flow.events["onset"]
+    return Prediction(
+        verdict,
+        reason,
+        name,
+        exact,
+        **facts,
+        field=flow.final[0, 0],
+        ipr=float(np.median(ends)),
+        peak=flow.peak[:, -1, 0],
+        onset=float(np.nanmedian(onset)) if np.isfinite(onset).any() and verdict != "oscillatory" else math.nan,
+        localized_starts=float(np.mean(ends > localized_from(task.size))),
+        flow=flow,
+    )
+
+
+def _facts(task: Discrimination) -> dict[str, Any]:
+    """Numbers that need no flow, of the class that pulls most."""
+    weights = np.abs(task.targets()[:, 0]) * np.asarray(task.priors)
+    stimulus = task.stimuli[int(np.argmax(weights))]
+    law = stimulus.marginal()
+    try:
+        dominance = hypercube_bump(task).dominance
+    except InputError:
+        dominance = math.nan
+    return {
+        "excess_kurtosis": math.nan if law is None else float(law.excess_kurtosis),
+        "tail_index": math.nan if law is None else float(law.tail_index),
+        "amplifier_index": math.nan if law is None else float(Amplifier(law).index),
+        "critical_kurtosis": critical_kurtosis(task),
+        "elliptical": all(one.elliptical for one in labelled(task)),
+        "dominance": dominance,
+    }
+
+
+def _judge(task: Discrimination, ends: np.ndarray, exact: bool, facts: dict[str, Any]) -> tuple[str, str]:
+    size = task.size
+    # The effective flow errs to the broad side: where it ends more concentrated than noise, the real field is more so.
+    bump, wave = (localized_from(size),) * 2 if exact else (3 / (size + 2), 2.1 / size)
+    localized, oscillatory = float(np.mean(ends > bump)), float(np.mean(ends <= wave))
+    middle = f"IPR {np.median(ends):.3g} on {size} sites"
+    if not exact and not all(one.weakly_dependent for one in labelled(task)):
+        return (
+            "undecided",
+            "Distant sites are not nearly independent, which the effective flow assumes, and no exact flow is known.",
+        )
+    if localized >= AGREEMENT:
+        return "localized", f"{_cause(facts)}; the flow ends in a bump of {middle}."
+    if oscillatory >= AGREEMENT:
+        return "oscillatory", f"{_cause(facts)}; the flow ends in a wave or a constant, {middle}."
+    if localized + oscillatory >= AGREEMENT:
+        found = f"{round(localized * len(ends))} of {len(ends)} starts"
+        return "undecided", f"It depends on the start: {found} end in a bump, the others in a wave or a constant."
+    return "undecided", f"{_cause(facts)}; the flow ends between a wave and a bump, {middle}."
+
+
+def _cause(facts: dict[str, Any]) -> str:
+    if facts["elliptical"]:
+        return "The law is elliptical, so that the response is linear whatever the kurtosis"
+    kurtosis, index = facts["excess_kurtosis"], facts["amplifier_index"]
+    if not math.isnan(facts["dominance"]):
+        ratio = facts["dominance"]
+        how = "a single site can outvote all others" if ratio < 1 else "no single site outvotes all others"
+        return f"Sites are ±1 and {how} (dominance ratio {ratio:.3g})"
+    bend = "super-linear" if index > 0 else "sub-linear"
+    return f"Excess kurtosis {_number(kurtosis)} makes the amplifier {bend} on average (index {index:.3g})"
+
+
+def critical_kurtosis(task: Discrimination) -> float:
+    """Excess kurtosis of the labelled class below which a flat field is unstable in the effective flow.
+
+    Around a flat field, where every site has the correlation a² = λ₁₀/N with the preactivation, mode j grows at
+    λ₁ⱼ/2 · [E (1 + r₀) − (1 + rⱼ)], with rⱼ = λ₀ⱼ/λ₁ⱼ and the elasticity E = a φ′(a)/φ(a) ≈ 1 − κ a²/3. A Gaussian
+    (E = 1) leaves the mode of least ratio stable; an amplifier must bend by more than the gap between the ratios:
+    κ < −3 N/λ₁₀ · min_j (rⱼ − r₀)/(1 + r₀). More classes and labels count as one labelled class and the rest.
+
+    Returns:
+        The kurtosis, −2 or below meaning that no marginal is enough; nan when a flat field is no steady state of the
+        Gaussian task in the first place (the least ratio is at another frequency), or for classes without rows.
+
+    Example:
+        >>> import localfields as lf
+        >>> round(critical_kurtosis(lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi) for xi in (1, 3)))), 2)
+        -0.27
+    """
+    labels, priors = task.targets()[:, 0], np.asarray(task.priors)
+    rows = [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
+    if any(row.shape != task.shape for row in rows) or task.outputs > 1:
+        return math.nan
+    pulled = sum(p * y * spectrum(row) for p, y, row in zip(priors, labels, rows, strict=True))
+    total = sum(p * spectrum(row) for p, row in zip(priors, rows, strict=True))
+    single = [c for c, label in enumerate(labels) if label != 0]
+    if len(single) != 1 or np.asarray(pulled).flat[0] <= 0:
+        return math.nan
+    power = spectrum(rows[single[0]])
+    seen = power > 1e-9 * power.max()
+    ratio = np.where(seen, total / np.where(seen, power, 1), np.inf).ravel()  # p₁(1 + r_j) for two classes
+    gap = ratio[1:].min() / ratio[0] - 1
+    if gap <= 0:
+        return math.nan
+    return float(-3 * task.size / (power.flat[0] / rows[single[0]].flat[0]) * gap)
