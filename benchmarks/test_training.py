@@ -11,7 +11,7 @@ from test_sampling import normals
 
 import localfields as lf
 from localfields._random import make_key
-from localfields.training.estimators import orbit, sampled
+from localfields.training.estimators import orbit, orbit_extra, sampled
 
 NEURON = lf.networks.SingleNeuron()
 QUIET = lf.Record(every=10**9, what=("ipr",))
@@ -63,12 +63,14 @@ def localized(size):
 
 
 def gradients(estimate, task, weights, counts, repeats):
-    """Many gradients at one point, (repeats, size), and a call that makes as many."""
+    """A call that makes many gradients at one point, (repeats, size)."""
+    extra = orbit_extra(task, NEURON) if estimate is orbit else None
+    extra = jax.tree.map(lambda leaf: jnp.asarray(leaf, weights.dtype), extra)
 
     @jax.jit
     def many(key):
         def one(key):
-            return estimate(task, NEURON, {"weights": weights}, key, counts)[1]["weights"].ravel()
+            return estimate(task, NEURON, extra, {"weights": weights}, key, counts)[1]["weights"].ravel()
 
         return jax.lax.map(one, jax.random.split(key, repeats))
 
@@ -94,7 +96,7 @@ def test_orbit_reaches_the_variance_of_a_large_batch(xi, limit, where, report):
     reached = variance(gradients(orbit, task, weights, (needed, needed), 400)) / variance(plain)
     times = interleaved({"orbit": enough, "independent": plain}, rounds=7)
     value = ratio(times, "orbit", "independent") * reached  # corrected for what rounding left of the difference
-    what = f"orbit at ξ={xi}, {where} weights ({2 * needed} draws): time to the variance of batch 10 000"
+    what = f"orbit at ξ={xi}, {where} weights ({needed} draws a class): time to the variance of batch 10 000"
     report(what, value, limit=limit, variance_reached=reached)
 
 

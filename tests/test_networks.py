@@ -264,7 +264,7 @@ def test_gradient_is_that_of_the_loss(network, task, estimator, key, monkeypatch
     turned = whole_orbit if estimator is orbit else np.asarray
     draws, params, expected, differences = by_differences(task, network, rng, turned)
     monkeypatch.setattr("localfields.training.estimators.draw_classes", lambda *_: list(map(jnp.asarray, draws)))
-    loss, gradient = estimator(task, network, params, key, (COUNT,) * len(draws))
+    loss, gradient = estimator(task, network, None, params, key, (COUNT,) * len(draws))
     assert loss == pytest.approx(expected, rel=1e-12)
     found = np.concatenate([np.ravel(gradient[name]) for name in sorted(gradient)])
     # Truncation h²·L‴/6 and rounding ε·L/h, with derivatives of the order of L or of the gradient.

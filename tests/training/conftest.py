@@ -1,11 +1,25 @@
 """What the tests of training share as fixtures."""
 
 import zlib
+from collections.abc import Callable
 
+import equinox as eqx
 import pytest
 
+import localfields as lf
 from localfields import tasks
 from localfields._random import make_key
+
+
+class Offered(eqx.Module):
+    """A flow from a function (task, network, params) → (loss, gradient)."""
+
+    gradient: Callable = eqx.field(static=True)
+    task: lf.Discrimination
+    network: lf.networks.Network
+
+    def __call__(self, params):
+        return self.gradient(self.task, self.network, params)
 
 
 @pytest.fixture
@@ -27,7 +41,7 @@ def offer():
     tasks.EXACT.clear()
 
     def enter(gradient, applies=lambda task, network: True):
-        tasks.EXACT.append(lambda task, network: gradient if applies(task, network) else None)
+        tasks.EXACT.append(lambda *of: Offered(gradient, *of) if gradient and applies(*of) else None)
 
     yield enter
     tasks.EXACT[:] = before

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import localfields as lf
+from localfields import _spec
 from localfields._spec import fields, registered
+from localfields.tasks import TRACES
 from localfields.training import estimators
-from localfields.training.estimators import all_shifts, class_counts, exact_estimator, orbit, sampled
+from localfields.training.estimators import all_shifts, class_counts, exact_flow, orbit, orbit_extra, sampled
 
 from .helpers import SIGMAS, gaussians, ising, run, worst, z_scores
 
@@ -90,7 +92,8 @@ def compiled(network, shape):
     @jax.jit
     def both(params, draws):
         return tuple(
-            jax.vmap(lambda x, e=e: e(task, network, params, x, (DRAWS, DRAWS))[1])(draws) for e in (sampled, orbit)
+            jax.vmap(lambda x, e=e: e(task, network, None, params, x, (DRAWS, DRAWS))[1])(draws)
+            for e in (sampled, orbit)
         )
 
     return both
@@ -162,7 +165,171 @@ def test_orbit_is_refused_without_symmetry(stimulus, words):
 
 def test_shared_and_independent_are_one_estimator():
     # They differ in who sees which draws. Through `train`, all three are held against exact gradients elsewhere.
-    assert estimators.ESTIMATORS == {"independent": sampled, "shared": sampled, "orbit": orbit}
+    known = {"independent": sampled, "shared": sampled, "orbit": orbit, "exact": estimators.exact}
+    assert known == estimators.ESTIMATORS
+
+
+# -- what is known beforehand of one neuron ----------------------------------------------------------------------
+
+NEURON = NETWORKS["neuron"]
+
+
+def shift_average(x, shape):
+    """Mean over draws and sites of x_i x_{i+d}: the covariance row that a set of draws has on its orbit."""
+    transform = np.fft.fftn(x.reshape(-1, *shape), axes=range(1, len(shape) + 1))
+    return np.fft.ifftn((np.abs(transform) ** 2).mean(axis=0)).real / np.prod(shape)
+
+
+@pytest.mark.parametrize("trust", (0.0, 0.4, 1.0))
+@pytest.mark.parametrize("shape", ((12,), (4, 6), (16, 17)), ids=str)
+def test_knowing_what_the_draws_say_changes_nothing(shape, trust, key, draws_are_keys):
+    # Where the covariance is the one that the draws happen to have, both ways are one sum in another order.
+    stimuli = [lf.stimuli.Gaussian(shape, xi=xi, kernel="periodized") for xi in (0.5, 0.8, 1.2)]
+    task = lf.Discrimination(*stimuli, labels=(-1.5, 0.0, 0.7), proportions=(0.2, 0.3, 0.5), l1=0.1, l2=0.2)
+    draws = [stimulus.sample(k, 5) for stimulus, k in zip(stimuli, jax.random.split(key, 3), strict=True)]
+    params = NEURON.initial(key, shape)
+
+    def loss_and_gradient(factor):
+        extra = [(jnp.asarray(factor * shift_average(np.asarray(x), shape)), jnp.asarray(trust)) for x in draws]
+        loss, gradient = orbit(task, NEURON, extra if factor else None, params, draws, (5, 5, 5))
+        return np.append(gradient["weights"], loss)
+
+    expected = loss_and_gradient(0.0)
+    np.testing.assert_allclose(loss_and_gradient(1.0), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    # A factor in its place, such as a ½ that is lost, is far beyond that.
+    assert all(np.abs(loss_and_gradient(factor) - expected).min() > 1e-6 for factor in (0.5, 1.05, 2.0))
+
+
+@functools.cache
+def neuron_gradients(shape):
+    """Gradients of one neuron by `orbit`, with or without what is known: two programs for all stimuli."""
+    task = lf.Discrimination(*[lf.stimuli.Gaussian(shape, xi=0.5)] * 2, labels=(-0.5, 1.0))
+
+    @jax.jit
+    def gradients(weights, extra, draws):
+        counts = (draws[0].shape[1],) * 2
+        return jax.vmap(lambda x: orbit(task, NEURON, extra, {"weights": weights}, x, counts)[1]["weights"][0])(draws)
+
+    return lambda *given: np.asarray(gradients(*given))
+
+
+def knowledge(stimuli, factor=1.0):
+    extra = orbit_extra(lf.Discrimination(*stimuli), NEURON)
+    return [(jnp.asarray(factor * row), jnp.asarray(trust)) for row, trust in extra]
+
+
+@pytest.mark.parametrize("stimuli", list(symmetric_stimuli()))
+def test_what_is_known_changes_no_mean(stimuli, key, draws_are_keys):
+    for_params, *for_draws = jax.random.split(key, 3)
+    shape, many = stimuli[0].shape, 4 * SAMPLES
+    draws = tuple(
+        one.sample(k, many * DRAWS).reshape(many, DRAWS, one.size) for one, k in zip(stimuli, for_draws, strict=True)
+    )
+    weights, gradients = NEURON.initial(for_params, shape)["weights"], neuron_gradients(shape)
+    unknown = gradients(weights, None, draws)
+
+    def furthest(factor):
+        difference = gradients(weights, knowledge(stimuli, factor), draws) - unknown
+        return max(worst(difference, 0.0), worst(difference @ np.asarray(weights[0]), 0.0))
+
+    assert furthest(1.0) < SIGMAS
+    # A covariance that is a little off, or has lost a ½, would be seen.
+    assert min(furthest(factor) for factor in (0.5, 1.05)) > SIGMAS
+
+
+RING = np.arange(20)
+FIELDS = {
+    "random": lambda: 0.2 * np.random.default_rng(0).normal(size=20),
+    "localized": lambda: 0.5 * np.exp(-np.minimum(RING, 20 - RING)),
+    "flat": lambda: np.full(20, 0.1),
+    "wave": lambda: 0.2 * np.cos(2 * np.pi * 2 * RING / 20),
+}
+
+
+@pytest.mark.parametrize(
+    "stimulus",
+    [
+        lf.stimuli.Gaussian,
+        functools.partial(lf.stimuli.NLGP, gain=100.0),
+        functools.partial(lf.stimuli.Kur, k=3.0),
+        functools.partial(lf.stimuli.StudentT, nu=5.0),
+    ],
+    ids=("gaussian", "nlgp", "kur", "student-t"),
+)
+def test_what_is_known_lowers_the_variance(stimulus, key, draws_are_keys):
+    stimuli = [stimulus((20,), xi=xi) for xi in (1.0, 2.0)]
+    draws = tuple(one.sample(k, 2000)[:, None] for one, k in zip(stimuli, jax.random.split(key), strict=True))
+    extra = knowledge(stimuli)
+    untrusting = [(row, jnp.zeros(())) for row, _ in extra]
+    for name, field in FIELDS.items():
+        known, uncontrolled, unknown = (
+            neuron_gradients((20,))(jnp.asarray(field()[None]), given, draws).var(axis=0).sum()
+            for given in (extra, untrusting, None)
+        )
+        assert known < unknown, name
+        if stimulus is lf.stimuli.Gaussian:
+            # What is left where h is Gaussian: 1 − 2/π = 0.36 across Σw, less along it.
+            assert known < 0.4 * uncontrolled, name
+
+
+def test_tails_decide_how_far_the_control_variate_is_trusted():
+    # The normal law, lighter tails, κ = 9, no kurtosis.
+    laws = (lf.stimuli.Gaussian, lf.stimuli.NLGP, lf.stimuli.StudentT, functools.partial(lf.stimuli.Kur, k=3.0))
+    task = lf.Discrimination(*[law((12,), xi=0.6) for law in laws])
+    extra = orbit_extra(task, NEURON)
+    np.testing.assert_allclose([trust for _, trust in extra], [1.0, 1.0, 0.5, 0.0], rtol=1e-6)
+    for (row, _), stimulus in zip(extra, task.stimuli, strict=True):
+        np.testing.assert_array_equal(row, stimulus.covariance())
+
+
+@pytest.fixture
+def doubled():
+    """A neuron derived from the one whose loss is known, with another."""
+
+    class Doubled(lf.networks.SingleNeuron):
+        """Twice its response."""
+
+        def readout(self, params, h, outputs=1):
+            return 2 * super().readout(params, h, outputs)
+
+    yield Doubled
+    del _spec._registry["network"]["doubled"]
+
+
+def test_only_what_is_known_is_used(doubled):
+    known = gaussians(labels="signs")
+    assert orbit_extra(known, NEURON) is not None
+    for task in (gaussians(loss="cross-entropy"), gaussians(loss="absolute"), gaussians(labels="one-hot")):
+        assert orbit_extra(task, NEURON) is None
+    others = (doubled(), lf.networks.SingleNeuron("tanh"), lf.networks.Committee(1), lf.networks.TwoLayer(2))
+    assert all(orbit_extra(known, network) is None for network in others)
+
+
+@pytest.mark.parametrize("dtype", (jnp.float32, jnp.float64))
+def test_weights_without_response_have_a_finite_gradient(dtype, key, draws_are_keys):
+    # Zero, so small that squares underflow, and a wave that a smooth stimulus does not contain.
+    stimuli = [lf.stimuli.Gaussian((20,), xi=xi, kernel="periodized") for xi in (3.0, 4.0)]
+    draws = tuple(one.sample(key, 5)[None].astype(dtype) for one in stimuli)
+    extra = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), knowledge(stimuli))
+    for field in (np.zeros(20), np.full(20, 1e-25), 0.1 * (-1.0) ** RING):
+        found = neuron_gradients((20,))(jnp.asarray(field[None], dtype), extra, draws)
+        assert found.dtype == dtype and np.isfinite(found).all() and np.abs(found).max() < 1.5
+
+
+def test_every_member_has_its_own_covariance(seed):
+    def of(xi, **more):
+        task = lf.Discrimination(lf.stimuli.NLGP((8,), xi=0.5), lf.stimuli.NLGP((8,), xi=xi))
+        return run(task, estimator="orbit", seed=seed, **more)
+
+    values = (0.6, 0.9, 1.2)
+    together = of(np.array(values))
+    for m, xi in enumerate(values):
+        np.testing.assert_allclose(together.weights[m], of(xi).weights[m], rtol=0, atol=1e-12)
+    before = dict(TRACES)
+    again = of(np.array(values[::-1]))
+    assert before == TRACES
+    np.testing.assert_array_equal(again.weights[1], together.weights[1])
+    assert np.abs(again.weights[0] - together.weights[0]).max() > 1e-3
 
 
 # -- who sees which draws ---------------------------------------------------------------------------------------
@@ -230,7 +397,8 @@ def test_a_batch_is_drawn_without_waste(monkeypatch):
     for estimator in (sampled, orbit):
         asked.clear()
         params = {"weights": jnp.ones((1, 8))}
-        jax.eval_shape(lambda e=estimator, p=params: e(task, network, p, jax.random.key(0), class_counts(task, 7)))
+        counts = class_counts(task, 7)
+        jax.eval_shape(lambda e=estimator, p=params, n=counts: e(task, network, None, p, jax.random.key(0), n))
         assert asked == [2, 5]
 
 
@@ -246,7 +414,7 @@ def toy_gradient(task, network, params):
     return jnp.sum(RATES[None] * off**2), {"weights": 2 * RATES[None] * off + 2 * task.l2 * params["weights"]}
 
 
-def test_exact_estimator_is_plain_gradient_descent(offer, seed):
+def test_exact_is_plain_gradient_descent(offer, seed):
     offer(toy_gradient)
     found = run(gaussians(l2=[0.0, 0.1, 0.2]), estimator="exact", seed=seed, every=1, learning_rate=0.05)
     w = found.initial[:, 0]
@@ -261,14 +429,12 @@ def test_the_first_theory_that_applies_is_asked(offer):
     with pytest.raises(
         lf.InputError, match="`exact` must be asked for where a theory knows the gradient, got SingleNeuron on"
     ):
-        exact_estimator(task, network)
+        exact_flow(task, network)
     offer(None)
     offer(toy_gradient, lambda task, network: isinstance(network, lf.networks.SingleNeuron))
     offer(lambda *_: 1 / 0)
-    estimate = exact_estimator(task, network)
-    assert estimate.gradient is toy_gradient
-    assert estimate == exact_estimator(task, network) and hash(estimate) == hash(exact_estimator(task, network))
-    assert exact_estimator(task, lf.networks.Committee()).gradient is not toy_gradient
+    assert exact_flow(task, network).gradient is toy_gradient
+    assert exact_flow(task, lf.networks.Committee()).gradient is not toy_gradient
 
 
 def test_exact_is_refused_where_no_theory_applies(offer):
