@@ -4,14 +4,25 @@ from typing import TYPE_CHECKING, Any
 
 from .._spec import discover as _discover
 from .._spec import registered as _registered
+from .amplifier import Amplifier as Amplifier
 from .base import Flow as Flow
 from .base import NeuronFlow as NeuronFlow
 from .base import NeuronTheory as NeuronTheory
 from .base import Response as Response
 from .base import Theory as Theory
+from .best import BestKnown as BestKnown
 from .effective import EffectiveFlow as EffectiveFlow
+from .hypercube import fixed_point_iteration as fixed_point_iteration
+from .hypercube import hypercube_bump as hypercube_bump
+from .hypercube import ising_bump as ising_bump
+from .ising import ExactIsing as ExactIsing
+from .linear import LinearResponse as LinearResponse
+from .linear import sinusoids as sinusoids
+from .linear import winning_mode as winning_mode
 from .predict import Prediction as Prediction
+from .predict import critical_kurtosis as critical_kurtosis
 from .predict import predict as predict
+from .pulse import ExactPulse as ExactPulse
 
 if TYPE_CHECKING:
     from ._solve import solve as solve
@@ -25,6 +36,7 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return getattr(importlib.import_module(f".{_later[name]}", __name__), name)
+    # A theory in a new file, or a plugin's, needs no entry above.
     for cls in _registered("theory").values():
         if cls.__name__ == name:
             return cls
