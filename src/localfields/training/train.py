@@ -182,7 +182,7 @@ def _plan(task, network, learning_rate, batch, members, seed, record, estimator,
     schedule = _schedule(learning_rate) if callable(learning_rate) else None
     rate = 1.0 if schedule else Number(low=0).check("learning_rate", learning_rate)
     count = _count(task, network, rate, members)
-    if estimator not in ESTIMATORS:
+    if estimator not in tuple(ESTIMATORS):  # a list is a mistake, too, and not hashable
         unknown("The estimator", estimator, ESTIMATORS)
     if estimator == "orbit":
         check_symmetry(task)
