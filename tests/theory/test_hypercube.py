@@ -321,7 +321,7 @@ def test_few_frequencies_reach_the_same_peaks():
 
 @pytest.mark.parametrize("pair, end", [((0.0, 0.7), ".444"), ((0.3, 1.2), ".259")])
 def test_flow_where_no_bump_holds(pair, end):
-    """It ends in another chamber, broader than the closed form. At (0, .7) chambers lie close: 64 frequencies end at .471."""
+    """It ends in a chamber broader than the closed form. At (0, .7) several lie close: 64 frequencies end at .471."""
     ends = flowed(ExactIsing().flow(task_of(pair), NEURON), jnp.asarray(started(3)), 400)
     assert (ipr(ends).round(3) == float(end)).all()
     assert (ipr(ends) < hypercube_bump(task_of(pair)).ipr - 0.1).all()
