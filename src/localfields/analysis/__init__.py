@@ -1,0 +1,5 @@
+"""Analysis: what trajectories have in common, whether they come from training or from theory."""
+
+from .compare import Comparison as Comparison
+from .compare import compare as compare
+from .compare import onset_times as onset_times
