@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 COMMANDS = {
+    "predict": "Say whether a receptive field will become localized, where, when and why, without training.",
     "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
     "sample": "Draw samples of a stimulus, to a file or as a picture.",
     "train": "Train an ensemble of networks to tell two lengthscales of a stimulus apart.",

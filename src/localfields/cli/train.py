@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._check import refuse, unknown
-from .._spec import Count, Number, fields, find, from_text, name_of, registered
+from .._check import unknown
+from .._spec import Count, Number, find, from_text, name_of, registered
+from ._classes import read_task
 from ._options import changed, field_options, option, run_one_of, use_compilation_cache, with_options
 
 SUFFIXES = (".npz", ".nc")
@@ -50,32 +51,11 @@ def run(argv: Sequence[str]) -> None:
 
 def _command(cls: Any, own: Any, task_options: Any, network_options: Any) -> Any:
     def command(**values: Any) -> None:
-        from ..tasks import Discrimination
-
-        classes = _classes(cls, changed(own, values))
-        kinds = {field.name: say.kind for field, say in fields(Discrimination)}
-        task = {name: kinds[name].parse(name, text) for name, text in changed(task_options, values).items()}
+        task = read_task(cls, own, task_options, values)
         network = _network(values.pop("network"), changed(network_options, values))
-        _train(Discrimination(*classes, **task), network, **values)
+        _train(task, network, **values)
 
     return with_options(command, {**own, **OPTIONS, **task_options, **network_options}, cls)
-
-
-def _classes(cls: Any, given: dict[str, str]) -> list[Any]:
-    kinds = {field.name: say.kind for field, say in fields(cls)}
-    numbers = {name: text for name, text in given.items() if isinstance(kinds[name], (Number, Count))}
-    several = {name: text.split(",") for name, text in numbers.items() if "," in text}
-    counts = {len(parts) for parts in several.values()}
-    if not counts:
-        first = next((name for name, kind in kinds.items() if isinstance(kind, (Number, Count))), "xi")
-        advice = f"Give it one value a class, such as --{first} 1,3."
-        refuse("The parameter in which the classes differ", "none", "one of the stimulus's numbers", advice)
-    if len(counts) > 1:
-        got = {name: len(parts) for name, parts in several.items()}
-        refuse("The number of classes", got, "the same in every option", "Give each as many values.")
-    return [
-        from_text(cls, {**given, **{name: parts[c] for name, parts in several.items()}}) for c in range(counts.pop())
-    ]
 
 
 def _network(name: str, given: dict[str, str]) -> Any:

@@ -1,0 +1,224 @@
+"""The page of a prediction: what the task is made of, what the law does to it, and where the flow goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..marginals import Marginal
+from ..stimuli import Stimulus
+from ..tasks import Discrimination
+from ..theory.amplifier import SLOPE, Amplifier
+from ..theory.predict import Prediction
+from ..trajectory import Trajectory, localized_from
+from .stimulus import BLUE, GRAY, GREEN, ORANGE
+from .trajectory import draw_fields
+
+# Of the classes in turn: Okabe and Ito's colors, and dashes for those who print in gray.
+STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), ("#CC79A7", ":"), ("#56B4E9", (0, (3, 1, 1, 1, 1, 1))))
+MOST_ATOMS = 12
+SMALL = 8
+
+
+def draw_covariances(ax: Any, task: Discrimination) -> None:
+    """Covariance against distance (along the first axis) for each class; without invariance, with the middle site."""
+    invariant = all(stimulus.covariance().shape == task.shape for stimulus in task.stimuli)
+    ax.axhline(0, color=GRAY, lw=0.5)
+    for c, (stimulus, label) in enumerate(zip(task.stimuli, _labels(task), strict=True)):
+        color, dashes = STYLES[c % len(STYLES)]
+        ax.plot(*_covariance_line(stimulus, invariant), color=color, ls=dashes, lw=1.4, label=label)
+    ax.set_xlabel("distance" if invariant else f"site; covariance with site {task.shape[0] // 2}")
+    ax.locator_params(axis="x", integer=True)
+    _legend(ax, columns=2)
+
+
+def _labels(task: Discrimination) -> list[str]:
+    targets = task.targets()
+    if targets.shape[1] > 1:
+        return [f"class {c}" for c in range(len(targets))]
+    return [f"class {c}, y = {target:g}" for c, target in enumerate(targets[:, 0])]
+
+
+def _covariance_line(stimulus: Stimulus, invariant: bool) -> tuple[np.ndarray, np.ndarray]:
+    values, n = stimulus.covariance(), stimulus.shape[0]
+    if invariant:
+        half = np.arange(n // 2 + 1)
+        return half, values.reshape(n, -1)[half, 0]
+    if values.shape == stimulus.shape:  # beside a class that is not invariant
+        return np.arange(n), np.roll(values.reshape(n, -1)[:, 0], n // 2)
+    rest = stimulus.size // n
+    return np.arange(n), values.reshape(n, rest, n, rest)[:, 0, n // 2, 0]
+
+
+def draw_law(ax: Any, law: Marginal, color: str = BLUE, bins: int = 240) -> None:
+    """Density of a law as the exact probability of each bin, or its atoms, and the normal law of the same variance."""
+    spread = law.quantile(np.linspace(0.001, 0.999, 999))
+    atoms = np.unique(spread)
+    ax.set_xlabel("value")
+    if len(atoms) <= MOST_ATOMS:
+        mass = law.cdf(atoms) - law.cdf(np.nextafter(atoms, -np.inf))
+        ax.vlines(atoms, 0, mass, color=color, lw=2)
+        ax.plot(atoms, mass, "o", color=color, ms=5)
+        margin = 0.4 * float(np.ptp(atoms)) or 1.0
+        ax.set_xlim(atoms[0] - margin, atoms[-1] + margin)
+        ax.set_ylim(0, 1.15 * float(mass.max()))
+        ax.set_ylabel("probability", fontsize=SMALL)
+        return
+    edges = np.linspace(*_ends(spread), bins + 1)
+    density = np.diff(law.cdf(edges)) / (edges[1] - edges[0])
+    z = (np.linspace(edges[0], edges[-1], 300) - law.mean) / law.sd
+    normal = np.exp(-(z**2) / 2) / (law.sd * math.sqrt(2 * math.pi))
+    ax.stairs(density, edges, fill=True, color=color, alpha=0.35, lw=0)
+    ax.plot((edges[1:] + edges[:-1]) / 2, density, color=color, lw=1.2, label="law")
+    ax.plot(law.mean + law.sd * z, normal, color="black", ls=":", lw=1, label="normal")
+    ax.set_xlim(edges[0], edges[-1])
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("density", fontsize=SMALL)
+    _legend(ax, columns=2)
+
+
+def _ends(spread: np.ndarray) -> tuple[float, float]:
+    margin = 0.05 * (spread[-1] - spread[0])
+    return float(spread[0] - margin), float(spread[-1] + margin)
+
+
+def draw_amplifier(ax: Any, law: Marginal) -> None:
+    """φ(a) against the straight line of normal data, √(2/π) a; shaded where the law amplifies more, or less."""
+    a = np.linspace(0, 1, 401)
+    value, line = Amplifier(law)(a), SLOPE * a
+    for part, color, name in ((value > line, ORANGE, "super-linear"), (value < line, BLUE, "sub-linear")):
+        if np.abs(value - line)[part].max(initial=0.0) > 1e-6:
+            ax.fill_between(a, line, value, where=part, interpolate=True, color=color, alpha=0.4, lw=0, label=name)
+    ax.plot(a, value, color="black", lw=1.4, label="φ(a)")
+    ax.plot(a, line, color="black", lw=1, ls=":", label="normal: √(2/π) a")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1.05 * max(SLOPE, float(value.max())))
+    ax.set_xlabel("correlation a of a site with the preactivation")
+    ax.legend(frameon=False, fontsize=SMALL, loc="upper left")
+
+
+def draw_ipr(ax: Any, flow: Trajectory, onset: float = math.nan) -> None:
+    """IPR of every start over flow time, the ratio from which a field counts as localized, and the median onset.
+
+    Time is logarithmic from the second record on, as fields may settle early and wait long for a last change.
+    """
+    threshold = localized_from(math.prod(flow.shape))
+    values = flow.ipr[:, :, 0]
+    for local, color, name in ((True, ORANGE, "ends localized"), (False, BLUE, "ends otherwise")):
+        for place, value in enumerate(values[(values[:, -1] > threshold) == local]):
+            ax.plot(flow.times, value, color=color, lw=0.9, alpha=0.7, label=name if place == 0 else None)
+    ax.axhline(threshold, color="black", ls="--", lw=1, label="localized from here")
+    ax.set_ylim(0, ax.get_ylim()[1])
+    if math.isfinite(onset):
+        ax.plot([onset] * 2, ax.get_ylim(), color=GREEN, ls="-.", lw=1.2, label=f"onset, median {onset:.3g}")
+    first, last = float(flow.times[1]), float(flow.times[-1])
+    ax.set_xscale("symlog", linthresh=first, linscale=0.5)
+    ax.set_xticks([0, *10.0 ** np.arange(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1)])
+    ax.minorticks_off()
+    ax.set_xlim(0, last)
+    ax.set_xlabel("flow time")
+    _legend(ax, columns=2)
+
+
+def _legend(ax: Any, columns: int) -> None:
+    """A legend above everything that is drawn, for which room is made."""
+    names = ax.get_legend_handles_labels()[1]
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + (high - low) * 0.09 * -(-len(names) // columns))
+    ax.legend(frameon=False, fontsize=SMALL, loc="upper right", ncols=columns)
+
+
+def prediction_figure(task: Discrimination, prediction: Prediction) -> Any:
+    """The page as a matplotlib figure: covariances, law, amplifier; fields and IPR over flow time; the verdict above.
+
+    Args:
+        task: The task.
+        prediction: What `predict` says of it.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    flow = prediction.flow
+    if flow is not None and not np.isfinite(flow.ipr).all():
+        flow = None
+    rows = 1 if flow is None else 2
+    figure = Figure(figsize=(10.5, 0.7 + 3 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # type: ignore[union-attr]
+    grid = figure.add_gridspec(rows, 6)
+    draw_covariances(_panel(figure, grid[0, :2], "covariance"), task)
+    law = _strongest(task).marginal()
+    if law is None:
+        _say(_panel(figure, grid[0, 2:4], "law of one site"), "not known in closed form")
+        _say(_panel(figure, grid[0, 4:], "amplifier"), "needs the law of one site")
+    else:
+        draw_law(_panel(figure, grid[0, 2:4], f"one site: excess kurtosis {_shown(law.excess_kurtosis)}"), law)
+        note = "idle: elliptical data" if prediction.elliptical else f"index {_shown(prediction.amplifier_index)}"
+        draw_amplifier(_panel(figure, grid[0, 4:], f"amplifier, {note}"), law)
+    if flow is not None:
+        how = "flow time from light to dark" if len(task.shape) == 1 else f"flow time {flow.times[-1]:.4g}"
+        ax = _panel(figure, grid[1, :3], f"predicted field of the first start, {how}")
+        draw_fields(ax, _early_closer(flow))
+        if ax.images:
+            scale = figure.colorbar(ax.images[0], cax=ax.inset_axes((1.05, 0, 0.05, 1)))
+            scale.ax.tick_params(labelsize=SMALL)
+        which = f"{flow.num_members} starts" if flow.num_members > 1 else "one start"
+        draw_ipr(_panel(figure, grid[1, 3:], f"inverse participation ratio, {which}"), flow, prediction.onset)
+    figure.suptitle(f"{prediction.verdict.upper()} ({_theory(prediction)})\n{_wrapped(prediction.reason)}", fontsize=10)
+    return figure
+
+
+def save_prediction(task: Discrimination, prediction: Prediction, path: Path) -> None:
+    """Draw the page of a prediction into a file."""
+    prediction_figure(task, prediction).savefig(path, dpi=150)
+
+
+def _panel(figure: Any, place: Any, title: str) -> Any:
+    ax = figure.add_subplot(place)
+    ax.set_title(title, fontsize=9)
+    ax.tick_params(labelsize=SMALL)
+    ax.xaxis.label.set_fontsize(SMALL)
+    return ax
+
+
+def _say(ax: Any, words: str) -> None:
+    ax.text(0.5, 0.5, words, ha="center", va="center", color="black", fontsize=9, transform=ax.transAxes)
+    ax.set_axis_off()
+
+
+def _strongest(task: Discrimination) -> Stimulus:
+    """The class that pulls most, of which the report tells the kurtosis."""
+    return task.stimuli[int(np.argmax(np.abs(task.targets()[:, 0]) * np.asarray(task.priors)))]
+
+
+def _early_closer(flow: Trajectory, curves: int = 40) -> Trajectory:
+    """The same with fewer records, evenly spread in the logarithm of time: most happens early."""
+    chosen = np.unique(np.geomspace(1, len(flow.times), curves).astype(int)) - 1
+    return dataclasses.replace(
+        flow, steps=flow.steps[chosen], times=flow.times[chosen], series={"weights": flow.weights[:, chosen]}
+    )
+
+
+def _wrapped(text: str, most: int = 120) -> str:
+    """Broken between its halves, or in lines of about one length; with the minus sign of the axes."""
+    text = re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
+    if len(text) > most >= max(map(len, text.split("; "))):
+        return text.replace("; ", ";\n")
+    lines = -(-len(text) // most)
+    return "\n".join(textwrap.wrap(text, -(-len(text) // lines) + 8, break_on_hyphens=False))
+
+
+def _shown(value: float) -> str:
+    return "∞" if value == math.inf else f"{round(value, 6) + 0:.3g}".replace("-", "−")
+
+
+def _theory(prediction: Prediction) -> str:
+    if prediction.flow is None:
+        return "no theory applies"
+    return f"{prediction.theory}, {'exact' if prediction.exact else 'approximate'}"
