@@ -66,7 +66,9 @@ def tasks() -> dict[str, Any]:
     found["elliptical extreme, ξ=1,3"] = classes(s.EllipticalExtreme, xi=wide)
     found["elliptical, radius uniform, ξ=1,3"] = classes(s.Elliptical, xi=wide, radial=lambda u: u)
     found["pulses 1–3, 4–8"] = classes(s.SinglePulse, shortest=(1, 4), longest=(3, 8))
-    found["pulses 2–4, 8–10 of zeros and ones"] = classes(s.SinglePulse, shortest=(2, 8), longest=(4, 10), coding="zero-one")
+    found["pulses 2–4, 8–10 of zeros and ones"] = classes(
+        s.SinglePulse, shortest=(2, 8), longest=(4, 10), coding="zero-one"
+    )
     torus = (12, 12)
     found["nlgp gain 100 on a torus, ξ=0.5,1"] = classes(s.NLGP, torus, xi=(0.5, 1.0), gain=100.0)
     found["kur k=3 on a torus, ξ=0.5,1"] = classes(s.Kur, torus, xi=(0.5, 1.0), k=3.0)

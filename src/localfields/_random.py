@@ -74,8 +74,13 @@ def make_key(seed: int) -> jax.Array:
 STREAM, START = 0, 1  # what a member's keys are for: its draws, its first weights
 
 
-def member_keys(seed: int, count: int, use: int) -> jax.Array:
-    """One key a member. A member's key depends on the seed, its number and the use alone."""
+def member_keys(seed: int | tuple[int, ...], count: int, use: int) -> jax.Array:
+    """One key a member. A member's key depends on the seed, its number and the use alone.
+
+    With one seed a member, each is the first member of an ensemble of its own.
+    """
+    if isinstance(seed, tuple):
+        return jnp.stack([_member_keys(make_key(one), 1, use)[0] for one in seed])
     return _member_keys(make_key(seed), count, use)
 
 

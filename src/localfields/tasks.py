@@ -224,7 +224,7 @@ TRACES: collections.Counter[str] = collections.Counter()
 """How often each compiled function was traced: a sweep that raises a count recompiles."""
 
 
-def initial_params(task: Discrimination, network: Network, seed: int, members: int) -> Params:
+def initial_params(task: Discrimination, network: Network, seed: int | tuple[int, ...], members: int) -> Params:
     """Parameters that an ensemble starts from, (members, …): the same for `train` and `solve` at the same seed."""
     arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf, working_dtype()), network)
     swept, fixed = eqx.partition(arrays, swept_leaves(network))

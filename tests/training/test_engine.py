@@ -15,7 +15,7 @@ from localfields import _spec
 from localfields._random import member_keys
 from localfields._spec import number
 from localfields.stimuli.base import Stimulus, lattice_field
-from localfields.training import engine
+from localfields.training import engine, loop
 from localfields.trajectory import inverse_participation_ratio, peak_position
 
 from .helpers import gaussians, run, train_module, trained_by_hand
@@ -24,7 +24,7 @@ from .helpers import gaussians, run, train_module, trained_by_hand
 @pytest.fixture
 def every_record(monkeypatch):
     """Progress and cancel are looked at after each record, whatever the clock says."""
-    monkeypatch.setattr(train_module, "SYNC", 0.0)
+    monkeypatch.setattr(loop, "SYNC", 0.0)
 
 
 # -- the same again ---------------------------------------------------------------------------------------------
@@ -358,6 +358,8 @@ def test_what_is_said_of_a_run(seed):
         "seed": seed,
         "estimator": "independent",
         "optimizer": "sgd",
+        "initial": None,
+        "rest": None,
     }
     assert found.specification["record"] == {"every": 10, "what": ["weights"], "evaluate": 20}
     manifest = found.manifest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._check import InputError
+from .._spec import Count, declare
 from ..networks import Network
 from ..stimuli import Ising, Stimulus
 from ..tasks import EXACT, Discrimination
@@ -14,7 +15,7 @@ from .pulse import ExactPulse
 
 
 class BestKnown(NeuronTheory):
-    """For each class the most exact response known: elliptical and Ising data exactly, the rest by eq. 5.
+    """For each class the most exact response known: elliptical and Ising data exactly, the rest by eq. 5 of the paper.
 
     Example:
         >>> import localfields as lf
@@ -22,11 +23,13 @@ class BestKnown(NeuronTheory):
         LinearResponse()
     """
 
+    frequencies: int = declare(256, Count(16, 16384), symbol="M", help="frequencies of the exact Ising response")
+
     def response_theory(self, stimulus: Stimulus) -> NeuronTheory:
         """The theory that describes a class."""
         if stimulus.elliptical:
             return LinearResponse()
-        return ExactIsing() if isinstance(stimulus, Ising) else EffectiveFlow()
+        return ExactIsing(self.frequencies) if isinstance(stimulus, Ising) else EffectiveFlow()
 
     def response(self, stimulus: Stimulus) -> Response:
         """The response of one class."""

@@ -1,5 +1,6 @@
 """Simulation: ensembles trained as one compiled program."""
 
+from .loop import Keep as Keep
+from .loop import Progress as Progress
 from .record import Record as Record
-from .train import Progress as Progress
 from .train import train as train

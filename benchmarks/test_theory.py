@@ -1,0 +1,79 @@
+"""What theory costs, and how often its prediction is right."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import predictions
+import pytest
+from conftest import seconds
+
+import localfields as lf
+from localfields.theory.ising import ising_response
+
+ISING = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=coupling) for coupling in (0.3, 0.7)))
+NLGP = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=100.0) for xi in (1.0, 3.0)))
+KUR = lf.Discrimination(*(lf.stimuli.Kur((40,), xi=xi, k=10.0) for xi in (1.0, 3.0)))
+
+
+def clock(call, rounds):
+    call()
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+@pytest.mark.parametrize(("name", "task"), [("Ising", ISING), ("NLGP g=100", NLGP), ("Kur k=10", KUR)])
+def test_effective_flow_to_rest(name, task, report):
+    value = clock(lambda: lf.solve(task, lf.theory.EffectiveFlow(), until=5000.0), rounds=7)
+    report(f"effective flow to rest, {name}, N=40", value, "s", limit=0.2)
+
+
+def test_a_thousand_starts(report):
+    value = clock(lambda: lf.solve(ISING, lf.theory.EffectiveFlow(), members=1000, until=5000.0), rounds=1)
+    report("effective flow to rest, Ising, N=40, 1000 starts", value, "s", limit=15)
+
+
+@pytest.mark.parametrize(("size", "limit"), [(40, 1.0), (1000, None)])
+def test_exact_ising_gradient(size, limit, report):
+    task = lf.Discrimination(*(lf.stimuli.Ising((size,), coupling=coupling) for coupling in (0.3, 0.7)))
+    with jax.enable_x64(True):
+        flow = lf.theory.ExactIsing(frequencies=256).flow(task, lf.networks.SingleNeuron())
+        params = {"weights": jnp.asarray(np.random.default_rng(0).normal(size=(1, size)) * 0.05)}
+        gradient = jax.jit(lambda flow, params: flow(params)[1]["weights"])
+        seconds(lambda: gradient(flow, params))
+        times = [seconds(lambda: gradient(flow, params)) for _ in range(51)]
+        found = np.asarray(gradient(flow, params))
+        finer = np.asarray(ising_response(params["weights"][0], jnp.asarray(0.7), 1024))
+    assert np.isfinite(found).all()
+    assert np.abs(finer).max() < 1
+    report(f"exact Ising gradient, N={size}, M=256", 1e3 * statistics.median(times), "ms", limit=limit)
+
+
+def test_exact_ising_flow_to_rest(report):
+    value = clock(lambda: lf.solve(ISING, lf.theory.ExactIsing()), rounds=3)
+    report("exact Ising flow to rest, N=40", value, "s")
+
+
+def test_predictions(report):
+    """At least 38 of 40 right, and no verdict that is wrong and sure of itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = [predictions.row(name, task) for name, task in predictions.tasks().items()]
+    for one in rows:
+        print(one)
+    print(predictions.confusion(rows))
+    wrong = [one["task"] for one in rows if one["verdict"] not in ("undecided", one["trained"])]
+    right = sum(one["verdict"] == one["trained"] for one in rows)
+    report(f"predictions sure and wrong, of {len(rows)}", len(wrong), "tasks", limit=0, rows=rows)
+    report(
+        f"predictions not right (wrong or undecided), of {len(rows)}", len(rows) - right, "tasks", limit=len(rows) / 20
+    )

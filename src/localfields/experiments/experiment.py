@@ -1,0 +1,241 @@
+"""An experiment is a value: what is shown, what learns, and how it is followed."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._check import Said, refuse, unknown
+from .._spec import Choice, Count, Nested, Row, Spec, declare, from_json, num_members, number
+from ..networks import Network, SingleNeuron
+from ..tasks import Discrimination
+from ..theory import EffectiveFlow, Theory
+from ..training import Record
+from ..training.record import KNOWN
+from ..trajectory import Trajectory
+
+SCHEMA = 1  # raised when the meaning of a stored specification or entry changes
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """Several of a few names."""
+
+    names: tuple[str, ...]
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = "NAME,…"
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        """Return a tuple of names, or refuse."""
+        if isinstance(value, str) or not isinstance(value, (tuple, list)):
+            refuse(f"`{name}`", value, "a list of names", f"For example [{self.names[0]!r}].")
+        for one in value:
+            if one not in self.names:
+                unknown(f"A name in `{name}`", one, self.names)
+        return tuple(value)
+
+    def parse(self, name: str, text: str) -> tuple[str, ...]:
+        """Read names joined by commas."""
+        return self.check(name, tuple(text.split(",")))
+
+    def encode(self, value: tuple[str, ...]) -> list[str]:
+        """The JSON form."""
+        return list(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seeds:
+    """A seed, or one a member."""
+
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = "INT"
+
+    def check(self, name: str, value: Any) -> int | tuple[int, ...]:
+        """Return whole numbers, or refuse."""
+        kind = Count(low=0, high=2**63 - 1)
+        if isinstance(value, (tuple, list, np.ndarray)) and np.ndim(value) == 1 and len(value):
+            return tuple(kind.check(name, one) for one in np.asarray(value).tolist())
+        return kind.check(name, value)
+
+    def parse(self, name: str, text: str) -> int | tuple[int, ...]:
+        """Read one number, or several joined by commas."""
+        parts = [Count(low=0, high=2**63 - 1).parse(name, part) for part in text.split(",")]
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def encode(self, value: int | tuple[int, ...]) -> int | list[int]:
+        """The JSON form."""
+        return value if isinstance(value, int) else list(value)
+
+
+class Method(Spec):
+    """How a trajectory is made: by training, or by a theory."""
+
+    family: ClassVar[str] = "method"
+
+    @abc.abstractmethod
+    def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
+        """Make it; `more` is what does not change the result: progress, cancel, checkpoints."""
+
+
+class Training(Method):
+    """Gradient descent, with the arguments of `train`.
+
+    Example:
+        >>> Training(steps=2000, batch=500, members=30)
+        Training(learning_rate=0.05, steps=2000, batch=500, members=30)
+    """
+
+    learning_rate: float = number(0.05, low=0, symbol="τ", help="step size; flow time is steps × learning rate")
+    steps: int = declare(1000, Count(high=10**9), help="number of gradient steps")
+    batch: int = declare(1000, Count(high=10**9), help="draws a step, divided over the classes")
+    members: int = declare(1, Count(high=10**7), help="size of the ensemble")
+    seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
+    estimator: str = declare(
+        "independent", Choice(("independent", "shared", "orbit", "exact")), help="how a gradient is made of draws"
+    )
+    optimizer: str = declare(
+        "sgd",
+        Choice(("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "nadam", "adabelief")),
+        help="plain gradient descent, or another name of optax",
+    )
+    rest: float = number(0.0, low=0, closed=True, help="stop when fields move by less than this; 0: never")
+    every: int = declare(10, Count(high=10**9), help="steps between records")
+    what: tuple[str, ...] = declare(Record().what, Names(KNOWN), help="what is recorded")
+    evaluate: int = declare(2000, Count(high=10**9), help="held-out samples a record")
+
+    def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
+        """Train."""
+        from ..training import train
+
+        swept = any(count is not None for count in (num_members(task), num_members(network), num_members(self)))
+        return train(
+            task,
+            network,
+            learning_rate=self.learning_rate,
+            steps=self.steps,
+            batch=self.batch,
+            members=None if swept and self.members == 1 else self.members,
+            seed=self.seed,
+            record=Record(self.every, self.what, self.evaluate),
+            estimator=self.estimator,
+            optimizer=self.optimizer,
+            initial=initial,
+            rest=self.rest or None,
+            **more,
+        )
+
+
+class Solution(Method):
+    """The gradient flow of a theory, with the arguments of `solve`.
+
+    Example:
+        >>> import localfields as lf
+        >>> Solution(lf.theory.ExactIsing(), members=4).members
+        4
+    """
+
+    theory: Theory = declare(EffectiveFlow(), Nested("theory"), help="effective-flow, linear-response, exact-ising, …")
+    times: np.ndarray = declare((), Row(least=0), symbol="t", help="flow times to record; empty: an even grid to rest")
+    until: float = number(1000.0, low=0, help="longest flow time, where no times are given")
+    rest: float = number(1e-6, low=0, closed=True, help="a member rests when it moves by less than this")
+    members: int = declare(1, Count(high=10**7), help="size of the ensemble")
+    seed: int = declare(0, Count(low=0, high=2**63 - 1), help="of the first fields")
+    tolerance: float = number(1e-8, low=1e-14, high=0.1, help="relative error a step of the integrator")
+
+    def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
+        """Solve. It takes seconds: nothing of it is kept on the way."""
+        from ..theory import solve
+
+        return solve(
+            task,
+            self.theory,
+            network=network,
+            initial=initial,
+            times=self.times if self.times.size else None,
+            until=self.until,
+            rest=self.rest,
+            members=None if self.members == 1 else self.members,
+            seed=self.seed,
+            tolerance=self.tolerance,
+        )
+
+
+class Experiment(Spec):
+    """Task, network and method as one value, with a digest by which its result is found.
+
+    Example:
+        >>> import localfields as lf
+        >>> ising = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> one = lf.Experiment(ising, method=lf.Training(steps=100))
+        >>> one.digest == lf.Experiment.of(one.canonical()).digest
+        True
+    """
+
+    family: ClassVar[str] = "experiment"
+
+    task: Discrimination = declare(Discrimination(), Nested("task"), help="stimuli, labels and loss")
+    network: Network = declare(SingleNeuron(), Nested("network"), help="what learns")
+    method: Method = declare(Training(), Nested("method"), help="training, or the solution of a theory")
+    initial: np.ndarray = declare(
+        (), Row(axes=None, least=0), symbol="w₀", help="fields to start from, (member, neuron, *shape); empty: drawn"
+    )
+
+    def canonical(self) -> str:
+        """The specification as one line of JSON: keys sorted, numbers in one form, with the version of the schema."""
+        plain = {"schema": SCHEMA, **self.to_json()}
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form: the name under which the result is stored."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    @classmethod
+    def of(cls, text: str) -> Experiment:
+        """Read the canonical form, or any JSON text of an experiment.
+
+        Raises:
+            InputError: When it is not one, or of a newer schema.
+        """
+        try:
+            plain = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            refuse("An experiment", Said(f"no JSON ({error})"), "a JSON object", "Check the file.")
+        return experiment_from(plain)
+
+    def run(self, *, on_progress: Callable[..., Any] | None = None, cancel: Any = None, keep: Any = None) -> Trajectory:
+        """Carry it out.
+
+        Args:
+            on_progress: Called between chunks of training with its `Progress`.
+            cancel: Called between chunks; training stops when it returns true.
+            keep: Where training keeps what it needs to go on after an interruption (see `train`).
+        """
+        initial = self.initial if self.initial.size else None
+        more = {} if isinstance(self.method, Solution) else {"on_progress": on_progress, "cancel": cancel, "keep": keep}
+        return self.method.run(self.task, self.network, initial, **more)
+
+
+def experiment_from(plain: Any) -> Experiment:
+    """Build an experiment from plain values, as JSON or TOML give them; `type` may be left out.
+
+    Raises:
+        InputError: When something is unknown or illegal, or of a newer schema.
+    """
+    if not isinstance(plain, dict):
+        refuse("An experiment", plain, "an object with `task`, `network` and `method`", "See `localfields run --help`.")
+    given = {"type": "experiment/experiment", **plain}
+    schema = given.pop("schema", SCHEMA)
+    if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
+        advice = "It was written by a newer version of localfields: update this one."
+        refuse("The schema of an experiment", schema, f"at most {SCHEMA}", advice)
+    made = from_json(given)
+    if not isinstance(made, Experiment):
+        refuse("An experiment", Said(f"a {made.family}"), "an experiment", "Give `task`, `network` and `method`.")
+    return made

@@ -1,0 +1,155 @@
+"""The part of training that Python sees: chunks between records, the clock, cancel, rest, checkpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse
+from ..trajectory import inverse_participation_ratio
+from .engine import State
+
+SYNC = 0.15  # seconds between looks at the clock, at cancel and at rest
+KEEP = 10.0  # seconds between checkpoints, and at least ten times what one takes
+
+
+@runtime_checkable
+class Keep(Protocol):
+    """Where a run keeps what it needs to go on after an interruption: plain arrays by name."""
+
+    def load(self) -> dict[str, np.ndarray] | None:
+        """What was saved last, if anything."""
+
+    def save(self, arrays: dict[str, np.ndarray]) -> None:
+        """Keep these in place of what was saved before."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """Where a run is, as told to `on_progress` between chunks of steps."""
+
+    step: int
+    steps: int
+    seconds: float
+    time: float
+    ipr: np.ndarray
+    loss: np.ndarray | None
+    record_bytes: int  # that the whole run's records take
+    begun: int = 0  # step at which this run went on from a checkpoint
+
+    @property
+    def rate(self) -> float:
+        """Steps a second so far."""
+        return (self.step - self.begun) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """Time to go at that rate."""
+        return (self.steps - self.step) / self.rate if self.rate > 0 else float("inf")
+
+
+@dataclasses.dataclass
+class Loop:
+    """One run, from its first record or from a checkpoint to its end."""
+
+    go: Callable[[State, int], State]
+    see: Callable[[State], dict[str, jax.Array]]
+    at: list[int]  # steps of the records
+    times: np.ndarray  # their flow times
+    rest: float | None
+    on_progress: Callable[[Progress], Any] | None
+    cancel: Callable[[], bool] | None
+    keep: Keep | None
+    records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    stopped: str = "finished"
+
+    def run(self, state: State, first: dict[str, jax.Array]) -> State:
+        """Chunks between records. The device runs ahead; Python looks at the clock and at cancel now and then.
+
+        Rest is looked for at every record, and only when asked for: where a run stops must not depend on the clock.
+        """
+        self.records = [first]
+        state = self._resume(state)
+        begun = len(self.records) - 1
+        begin = last = kept = time.perf_counter()
+        pause = KEEP
+        try:
+            self._tell(state, begun, begun, 0.0)
+            for index in range(begun + 1, len(self.at)):
+                before = state
+                ahead = self.go(state, self.at[index] - self.at[index - 1])
+                self.records.append(self.see(ahead))
+                state = ahead
+                now = time.perf_counter()
+                if now - last >= SYNC or self.at[index] == self.at[-1]:
+                    jax.block_until_ready(self.records[-1])
+                    last = time.perf_counter()
+                    self._tell(state, index, begun, last - begin)
+                    if self.cancel is not None and self.cancel():
+                        self.stopped = "cancelled"
+                        break
+                if self.keep is not None and now - kept >= pause and self.at[index] != self.at[-1]:
+                    self._save(state)
+                    kept = time.perf_counter()
+                    pause = max(KEEP, 10 * (kept - now))
+                span = self.times[..., index] - self.times[..., index - 1]
+                if (
+                    self.rest is not None
+                    and self.at[index] != self.at[-1]
+                    and _at_rest(before, state, self.rest * span)
+                ):
+                    self.stopped = "at rest"
+                    break
+        except KeyboardInterrupt:
+            self.stopped = "cancelled"
+        if self.keep is not None and self.stopped == "cancelled":
+            self._save(state)
+        return state
+
+    def _tell(self, state: State, index: int, begun: int, seconds: float) -> None:
+        if self.on_progress is None:
+            return
+        one = self.records[index]
+        ipr = inverse_participation_ratio(np.asarray(state.params["weights"]), 1)
+        loss = np.asarray(one["loss"]) if "loss" in one else None
+        size = len(self.at) * sum(leaf.nbytes for leaf in one.values())
+        here = float(np.mean(self.times[..., index]))
+        self.on_progress(Progress(self.at[index], self.at[-1], seconds, here, ipr, loss, size, self.at[begun]))
+
+    def _save(self, state: State) -> None:
+        assert self.keep is not None
+        arrays = {f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
+        for name in self.records[0]:
+            arrays[f"record_{name}"] = np.stack([np.asarray(one[name]) for one in self.records])
+        self.keep.save(arrays)
+
+    def _resume(self, state: State) -> State:
+        """The state and records of a checkpoint that fits this run; otherwise where it begins."""
+        arrays = None if self.keep is None else self.keep.load()
+        if arrays is None:
+            return state
+        leaves, form = jax.tree.flatten(state)
+        first = {name: np.asarray(one)[None] for name, one in self.records[0].items()}
+        wanted = {f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(leaves)}
+        wanted |= {f"record_{name}": one for name, one in first.items()}
+        for name, old in wanted.items():
+            new = arrays.get(name)
+            same = new is not None and (new.dtype, new.ndim, new.shape[1:]) == (old.dtype, old.ndim, old.shape[1:])
+            if not same:
+                advice = "Remove it to start anew."
+                refuse("The checkpoint", Said(f"one without a fitting `{name}`"), "one of this run", advice)
+        count = len(arrays[f"record_{next(iter(first))}"]) if first else 1
+        self.records = [{name: arrays[f"record_{name}"][place] for name in first} for place in range(count)]
+        return jax.tree.unflatten(form, [jnp.asarray(arrays[f"state_{place}"]) for place in range(len(leaves))])
+
+
+def _at_rest(before: State, now: State, most: Any) -> bool:
+    old, new = (np.asarray(state.params["weights"], np.float64) for state in (before, now))
+    moved, length = (np.sqrt((field**2).sum(axis=(1, 2))) for field in (new - old, new))
+    return bool(np.all(moved <= most * length))
