@@ -10,14 +10,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import analysis as analysis
+    from . import experiments as experiments
     from . import lattice as lattice
     from . import marginals as marginals
     from . import networks as networks
     from . import stimuli as stimuli
+    from . import theory as theory
     from ._check import InputError as InputError
     from ._spec import from_json as from_json
+    from .analysis import Comparison as Comparison
+    from .analysis import compare as compare
+    from .experiments import Experiment as Experiment
+    from .experiments import Solution as Solution
+    from .experiments import Training as Training
+    from .experiments import run_or_load as run_or_load
+    from .store import Store as Store
     from .tasks import Discrimination as Discrimination
-    from . import theory as theory
+    from .theory import Prediction as Prediction
     from .theory import predict as predict
     from .theory import solve as solve
     from .training import Record as Record
@@ -26,14 +36,22 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_rooms = ("lattice", "marginals", "networks", "stimuli", "theory")
+_rooms = ("analysis", "experiments", "lattice", "marginals", "networks", "stimuli", "theory")
 _names = {
+    "Comparison": "analysis",
     "Discrimination": "tasks",
+    "Experiment": "experiments",
     "InputError": "_check",
+    "Prediction": "theory",
     "Record": "training",
+    "Solution": "experiments",
+    "Store": "store",
+    "Training": "experiments",
     "Trajectory": "trajectory",
+    "compare": "analysis",
     "from_json": "_spec",
     "predict": "theory",
+    "run_or_load": "experiments",
     "solve": "theory",
     "train": "training",
 }

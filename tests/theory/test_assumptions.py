@@ -10,9 +10,11 @@ import scipy.stats
 
 import localfields as lf
 from localfields.stimuli import NLGP, BlockPulse, Copula, EllipticalShell, Gaussian, Ising, Kur, SinglePulse, StudentT
-from localfields.theory import assumptions
-from localfields.theory.assumptions import BINS, CELLS, GROUPS, check_stimulus, check_trajectory
+from localfields.theory import _draws, assumptions, validity
+from localfields.theory._draws import BINS, GROUPS
+from localfields.theory.assumptions import check_stimulus
 from localfields.theory.linear import LinearResponse
+from localfields.theory.validity import CELLS, check_trajectory
 from localfields.trajectory import Outcome, Trajectory
 
 SIGMAS = 5.0
@@ -54,8 +56,8 @@ def test_square_is_unbiased_and_its_error_right():
     """Noise of variance 1/4 about a mean: the plain square would be 10 × 1/4/GROUPS too large."""
     mean = np.linspace(0, 0.3, 10)
     draws = np.random.default_rng(0).normal(scale=0.5, size=(2000, GROUPS, 10)) + mean
-    found = [assumptions._square(parts, (0,)) for parts in draws]
-    squares, errors = np.array([f[0] for f in found]), np.array([assumptions._jackknife(f[1]) for f in found])
+    found = [_draws.mean_square(parts, (0,)) for parts in draws]
+    squares, errors = np.array([f[0] for f in found]), np.array([_draws.jackknife(f[1]) for f in found])
     spread = squares.std()
     assert abs(squares.mean() - mean @ mean) < SIGMAS * spread / math.sqrt(2000)
     plain = (draws.mean(axis=1) ** 2).sum(axis=1)
@@ -312,7 +314,7 @@ def test_draws_agree_with_the_exact_response(monkeypatch):
     """The path by draws, where the answer is known; half or twice the response would be off by about one."""
     fields = along([*random_fields(40, 4), *(bump(40, width) for width in (0.5, 1, 2, 4))])
     exact = check_trajectory(fields, Ising(40), num=1000)
-    monkeypatch.setattr(assumptions, "_known_response", lambda stimulus: None)
+    monkeypatch.setattr(validity, "_known_response", lambda stimulus: None)
     drawn = check_trajectory(fields, Ising(40), num=200_000)
     assert (drawn.uncertainty > 0).all() and (drawn.uncertainty < 0.01).all()
     assert np.abs((drawn.error - exact.error) / drawn.uncertainty).max() < SIGMAS
@@ -320,7 +322,7 @@ def test_draws_agree_with_the_exact_response(monkeypatch):
     assert (gaussian.error < SIGMAS * gaussian.uncertainty).all()
     groups = np.random.default_rng(0).normal(scale=0.1, size=(GROUPS, 8, 40)) + exact.error[:, None] + 1
     for wrong, expected in ((2.0, 1.0), (0.5, 0.5), (-1.0, 2.0)):
-        error, uncertainty = assumptions._relative_error(groups, wrong * np.tile(exact.error[:, None] + 1, 40))
+        error, uncertainty = validity._relative_error(groups, wrong * np.tile(exact.error[:, None] + 1, 40))
         assert np.abs((error - expected) / uncertainty).max() < SIGMAS
 
 

@@ -5,3 +5,4 @@ from .experiment import Method as Method
 from .experiment import Solution as Solution
 from .experiment import Training as Training
 from .experiment import experiment_from as experiment_from
+from .run import run_or_load as run_or_load

@@ -180,7 +180,7 @@ class Experiment(Spec):
     family: ClassVar[str] = "experiment"
 
     task: Discrimination = declare(Discrimination(), Nested("task"), help="stimuli, labels and loss")
-    network: Network = declare(SingleNeuron(), Nested("network"), help="what learns")
+    network: Network = declare(SingleNeuron(), Nested("network"), help="what learns")  # pyright: ignore
     method: Method = declare(Training(), Nested("method"), help="training, or the solution of a theory")
     initial: np.ndarray = declare(
         (), Row(axes=None, least=0), symbol="w₀", help="fields to start from, (member, neuron, *shape); empty: drawn"

@@ -139,14 +139,15 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
     names = {type(BestKnown().response_theory(stimulus)).__name__ for stimulus in labelled(task)}
     name = "ExactPulse" if isinstance(theory, ExactPulse) else " and ".join(sorted(names))
     try:
-        theory.flow(task, SingleNeuron())
+        theory.flow(task, SingleNeuron())  # pyright: ignore[reportCallIssue]
     except InputError as error:
         return Prediction("undecided", f"No theory here covers the task: {error}", "none", False, **facts)
     from ._solve import solve
 
     members = starts if initial is None else None
-    more = {"until": UNTIL, "rest": REST, "tolerance": TOLERANCE}
-    flow = solve(task, theory, initial=initial, members=members, seed=seed, **more)
+    flow = solve(
+        task, theory, initial=initial, members=members, seed=seed, until=UNTIL, rest=REST, tolerance=TOLERANCE
+    )
     ends = flow.ipr[:, -1, 0]
     # The effective flow errs to the broad side: where it ends more concentrated than noise, the real field is more so.
     bump, wave = (localized_from(task.size),) * 2 if exact else (3 / (task.size + 2), 2.1 / task.size)

@@ -1,0 +1,54 @@
+"""Running experiments so that nothing is computed twice and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .._check import refuse
+from ..store import Store
+from ..trajectory import Trajectory
+from .experiment import Experiment
+
+
+def run_or_load(
+    experiment: Experiment,
+    store: Store | str | Path | None = None,
+    *,
+    on_progress: Callable[[Any], Any] | None = None,
+    cancel: Callable[[], bool] | None = None,
+) -> Trajectory:
+    """The result of an experiment: from the store if it is there, otherwise computed and stored.
+
+    Of several processes that ask at once, one computes and the others wait for it. A run that was interrupted, by
+    whatever, goes on from its last checkpoint, to the same result bit for bit. A cancelled run keeps its checkpoint
+    and is not stored.
+
+    Args:
+        experiment: What to compute.
+        store: A store or its folder; by default `$LOCALFIELDS_STORE`, or `./runs`.
+        on_progress: Called between chunks of training with its `Progress`.
+        cancel: Called between chunks; training stops when it returns true.
+
+    Returns:
+        The trajectory; its `stopped` says whether it was cancelled.
+
+    Raises:
+        InputError: When the experiment is none, or the stored result is damaged.
+    """
+    if not isinstance(experiment, Experiment):
+        refuse("`experiment`", experiment, "an Experiment", "For example `lf.Experiment(task, network, lf.Training())`.")
+    store = store if isinstance(store, Store) else Store(store)
+    digest = experiment.digest
+    if digest in store:
+        return store.load(digest)
+    with store.lock(digest):
+        if digest in store:  # whoever held the lock has computed it
+            return store.load(digest)
+        keep = store.checkpoint(digest)
+        found = experiment.run(on_progress=on_progress, cancel=cancel, keep=keep)
+        if found.stopped != "cancelled":
+            store.save(experiment.canonical(), digest, found)
+            keep.clear()
+    return found
