@@ -1,0 +1,226 @@
+"""Files and folders shared by many processes: written whole or not at all, locked, and read without following links."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from .._check import refuse, shorten
+
+OLD = 3600.0  # seconds after which what a dead writer left behind is cleaned up
+BLOCK = 1 << 22
+
+Found = TypeVar("Found")
+
+
+class Damaged(Exception):
+    """What was read is not what was written; the words follow “got” in a message."""
+
+
+class Newer(Damaged):
+    """What was read was written by a newer version."""
+
+
+@contextlib.contextmanager
+def told(what: str, path: Path) -> Iterator[None]:
+    """Turn an error of the system into a refusal that names the place."""
+    try:
+        yield
+    except OSError as error:
+        advice = f"The system says: {error.strerror or shorten(error)}."
+        refuse(what, str(path), "a place that can be read and written", advice)
+
+
+# -- locks ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def hold(path: Path, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock on a file between processes and threads; yields whether it is held (always, when waiting).
+
+    The kernel releases it when its holder dies. The file is removed by whoever holds it, so that none pile up.
+    """
+    handle = _acquire(path, wait)
+    try:
+        yield handle is not None
+    finally:
+        if handle is not None:
+            path.unlink(missing_ok=True)
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a forked child may have a copy of the handle
+            os.close(handle)
+
+
+def _acquire(path: Path, wait: bool) -> int | None:
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if _is_at(handle, path):
+                return handle  # otherwise the last holder removed this file: what is locked is not there any more
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        there, here = os.stat(path, follow_symlinks=False), os.fstat(handle)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file that does not exist yet, down to the disk."""
+    with open(path, "x+b") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write beside a file and move into its place: readers see the old one or the new one, whole."""
+    for name in os.listdir(path.parent):
+        if name.startswith(f".{path.name}-") and name.endswith(".part") and is_old(path.parent / name):
+            (path.parent / name).unlink(missing_ok=True)
+    part = path.parent / f".{path.name}-{secrets.token_hex(8)}.part"
+    try:
+        write_new(part, write)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def is_old(path: Path) -> bool:
+    """Whether a file or folder was last touched long ago; false when it is gone."""
+    try:
+        return os.stat(path, follow_symlinks=False).st_mtime < time.time() - OLD
+    except FileNotFoundError:
+        return False
+
+
+def publish(work: Path, target: Path) -> bool:
+    """Move a finished folder into its place; False when another was there first."""
+    try:
+        os.rename(work, target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            return False
+        raise
+    sync_folder(target.parent)
+    return True
+
+
+def discard(path: Path) -> None:
+    """Remove a file, a link (not what it points to) or a folder with all in it."""
+    if path.is_symlink() or path.is_file():
+        path.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def read_folder(path: str, read: Callable[[int], Found]) -> Found:
+    """Read files of a folder through its handle. It must be one itself, not a link to one.
+
+    Raises:
+        FileNotFoundError: When it is gone, or goes while it is read.
+        Damaged: When something of it is not as written.
+    """
+    while True:
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                raise Damaged("a link or a file in place of its folder") from None
+            raise Damaged(f"a folder that cannot be opened ({error.strerror})") from None
+        try:
+            return read(handle)
+        except Damaged:
+            if _is_at(handle, Path(path)):
+                raise  # otherwise it was removed, and perhaps made again, while it was read
+        except OSError as error:
+            raise Damaged(f"files that cannot be read ({error.strerror})") from None
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def regular(name: str, within: int | None = None) -> Iterator[BinaryIO]:
+    """Open a plain file to read: no link is followed, and nothing waits for a pipe."""
+    with os.fdopen(_open_regular(name, within), "rb") as file:
+        yield file
+
+
+def read_bytes(name: str, most: int, within: int | None = None) -> bytes:
+    """All of a small plain file; without the buffers of `regular`, as thousands are read in a row."""
+    handle = _open_regular(name, within)
+    try:
+        size = os.fstat(handle).st_size
+        if size > most:
+            raise Damaged(f"a {os.path.basename(name)} of more than {most} bytes")
+        parts = [os.read(handle, size)]
+        while parts[-1] and (left := size - sum(map(len, parts))) > 0:
+            parts.append(os.read(handle, left))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+    finally:
+        os.close(handle)
+
+
+def _open_regular(name: str, within: int | None) -> int:
+    shown = os.path.basename(name)
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
+    except FileNotFoundError:
+        raise Damaged(f"no {shown}") from None
+    except OSError as error:
+        raise Damaged(f"a {shown} that cannot be opened ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Damaged(f"a {shown} that is no plain file")
+    return handle
+
+
+def names(path: Path, form: re.Pattern[str]) -> list[str]:
+    """Names in a folder that have a form, sorted; none when there is no such folder."""
+    if not path.exists():
+        return []
+    with told("The store", path):
+        return sorted(name for name in os.listdir(path) if form.fullmatch(name))
+
+
+def sha256(found: bytes | str) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(found.encode() if isinstance(found, str) else found).hexdigest()

@@ -1,0 +1,159 @@
+"""Choosing runs by their specification, metrics and manifest: `gain=100`, `steps>=1000`, `network=committee`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import operator
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from .._check import Said, refuse
+from .entry import Entry
+
+_FORM = re.compile(r"\s*([\w.-]+?)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
+_ORDERS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+_WORDS = {"true": True, "false": False, "null": None, "none": None}
+# By the last name on the way to a value: the whole way, and the value.
+Fields = dict[str, list[tuple[tuple[str, ...], Any]]]
+
+LONGEST = 64  # lists longer than this (fields to start from) are not searched
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """A field, an operator and a value.
+
+    The field may be bare or dotted: `xi`, `stimuli.0.xi` and `task.xi` all find the lengthscales of a task. A filter
+    holds when it does for any value that the field has in a run; `!=` when no value is equal.
+
+    Example:
+        >>> Filter.of("steps>=1e3").holds(fields({"method": {"steps": 2000}}))
+        True
+    """
+
+    field: str
+    operator: str
+    value: str
+
+    @classmethod
+    def of(cls, text: str) -> Filter:
+        """Read a text.
+
+        Raises:
+            InputError: When it is none.
+        """
+        found = _FORM.fullmatch(text)
+        if not found:
+            refuse("A filter", text, "a field, one of = != < <= > >= and a value", "For example gain=100.")
+        return cls(found[1], "=" if found[2] == "==" else found[2], found[3])
+
+    def values(self, among: Fields) -> list[Any]:
+        """All that the field is in a run."""
+        wanted = tuple(self.field.replace("-", "_").split("."))
+        return [value for path, value in among.get(_last(wanted), ()) if _leads(wanted, path)]
+
+    def holds(self, among: Fields) -> bool:
+        """Whether a run passes; one without the field does not."""
+        found = self.values(among)
+        if self.operator == "!=":
+            return bool(found) and not any(_equal(value, self.value) for value in found)
+        if self.operator == "=":
+            return any(_equal(value, self.value) for value in found)
+        return any(_ordered(value, self.value, _ORDERS[self.operator]) for value in found)
+
+
+def choose(entries: Sequence[Entry], filters: Sequence[Filter]) -> list[Entry]:
+    """The entries that pass all filters.
+
+    Raises:
+        InputError: When no entry has a field that is asked for: more likely a slip than a wish.
+    """
+    if not filters:
+        return list(entries)
+    chosen, unseen, names = [], set(filters), set()
+    for entry in entries:
+        known = {name: entry.meta.get(name) for name in ("metrics", "manifest", "created")}
+        among = fields({"digest": entry.digest, **entry.specification, **known})
+        if all(one.holds(among) for one in filters):
+            chosen.append(entry)
+        if unseen:
+            unseen = {one for one in unseen if not one.values(among)}
+            names.update(among)
+    if entries and unseen:
+        field = sorted(one.field for one in unseen)[0]
+        near = difflib.get_close_matches(field.rpartition(".")[2].replace("-", "_"), sorted(names), n=1, cutoff=0.5)
+        advice = f"Did you mean `{near[0]}`?" if near else "`localfields runs show` prints a run's fields."
+        refuse("The field of a filter", field, "one that a run in the store has", advice)
+    return chosen
+
+
+def fields(plain: dict[str, Any]) -> Fields:
+    """Every value in nested dicts and lists."""
+    found: Fields = {}
+    _collect(plain, (), "", found)
+    return found
+
+
+def _collect(value: Any, path: tuple[str, ...], last: str, found: Fields) -> None:
+    if isinstance(value, dict):
+        kind = value.get("type")
+        if isinstance(kind, str) and "/" in kind:
+            # “network/committee” is found as network=committee, wherever it stands and by its place.
+            family, _, name = kind.partition("/")
+            found.setdefault(family, []).append(((*path, family), name))
+            found.setdefault("type", []).append(((*path, "type"), name))
+            if last:
+                found.setdefault(last, []).append((path, name))
+        for name, inner in value.items():
+            name = name.replace("-", "_")
+            if isinstance(inner, (dict, list)):
+                _collect(inner, (*path, name), name, found)
+            else:
+                found.setdefault(name, []).append(((*path, name), inner))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value) if len(value) <= LONGEST else ():
+            _collect(inner, (*path, str(place)), last, found)
+    else:
+        found.setdefault(last, []).append((path, value))
+
+
+def _last(names: tuple[str, ...]) -> str:
+    """The last name that is no place in a list."""
+    return next((name for name in reversed(names) if not name.isdigit()), "")
+
+
+def _leads(wanted: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    """Whether a way passes the wanted names in their order, up to places in a list at its end."""
+    if len(wanted) == 1:
+        return True
+    way = iter(path)
+    return all(name in way for name in wanted)
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):  # whole numbers first: seeds keep their digits
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _equal(value: Any, text: str) -> bool:
+    if value is None or isinstance(value, bool):
+        return text.lower() in _WORDS and _WORDS[text.lower()] is value
+    if isinstance(value, str):
+        return value == text
+    number = _number(text)
+    return number is not None and value == number
+
+
+def _ordered(value: Any, text: str, compare: Any) -> bool:
+    if isinstance(value, str):
+        return compare(value, text)  # dates and versions
+    number = _number(text)
+    if number is None and value is not None and not isinstance(value, bool):
+        refuse("The value of a filter", Said(f"{text!r}"), "a number, as its field is one", "For example steps>=1000.")
+    return value is not None and not isinstance(value, bool) and compare(value, number)

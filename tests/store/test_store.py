@@ -1,0 +1,660 @@
+"""The store: what goes in comes out, damaged or newer entries are refused, the index is only a cache."""
+
+import dataclasses
+import json
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import localfields as lf
+from localfields.store import Store, index
+from localfields.store import entry as entries
+from localfields.store.disk import hold
+from localfields.store.document import seal
+from localfields.trajectory import Outcome
+
+from .helpers import assert_same, experiment, named, put, trajectory
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "runs")
+
+
+def refused(call, *words):
+    """The message of a refusal, which has its four parts."""
+    with pytest.raises(lf.InputError) as told:
+        call()
+    message = str(told.value)
+    assert " must be " in message and ", got " in message and message.endswith((".", "?")), message
+    assert "\n" not in message
+    for word in words:
+        assert word in message, message
+    return message
+
+
+# -- what goes in comes out -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("shape", [(6,), (3, 4)])
+def test_round_trip(store, dtype, shape):
+    canonical, digest = experiment()
+    made = trajectory(dtype=dtype, shape=shape)
+    folder = store.save(canonical, digest, made)
+    assert folder == store.path / digest
+    assert_same(Store(store.path).load(digest), made)
+    assert sorted(path.name for path in folder.iterdir()) == ["arrays.npz", "meta.json", "spec.json"]
+    assert (folder / "spec.json").read_text() == canonical
+    assert [path.name for path in (store.path / "tmp").iterdir()] == []
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=5) | st.integers() | st.just("$float"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(specification=st.dictionaries(st.text(max_size=8), plain, max_size=4), swept=st.booleans(), data=st.data())
+def test_any_plain_values_round_trip(tmp_path_factory, specification, swept, data):
+    members, records = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+    made = trajectory(
+        specification=specification, manifest={"x": specification}, stopped=data.draw(st.text(max_size=9))
+    )
+    cut = [values[:members, :records] for values in made.series.values()]
+    times = made.times[:records]
+    made = dataclasses.replace(
+        made,
+        steps=made.steps[:records],
+        times=np.outer(np.ones(members), times) if swept else times,
+        initial=made.initial[:members],
+        final=made.final[:members],
+        outcome=made.outcome[:members],
+        series={data.draw(st.text(min_size=1, max_size=20)): values for values in cut},
+        events={},
+    )
+    store = Store(tmp_path_factory.mktemp("runs"))
+    digest = put(store, made=made)
+    assert_same(store.load(digest), made)
+
+
+def test_fields_in_fortran_order_and_other_byte_orders(store):
+    initial = np.asfortranarray(np.arange(36.0).reshape(3, 2, 6))
+    series = {"loss": np.ones((3, 4), ">f4"), "flag": np.zeros((3, 4), np.uint8)[:, ::-1]}
+    made = trajectory(initial=initial, series=series)
+    found = store.load(put(store, made=made))
+    np.testing.assert_array_equal(found.initial, initial)
+    assert found.series["loss"].dtype == np.dtype(">f4") and found.series["loss"].sum() == 12
+
+
+def test_metrics_and_manifest(store):
+    final = np.zeros((3, 2, 6), np.float32)
+    final[:, 0, 0] = final[:, 1, :] = 1.0
+    made = trajectory(final=final, outcome=(Outcome("ok", 9), Outcome("non-finite", 3), Outcome("ok", 9)))
+    made.series["loss"][:, -1] = [0.5, np.nan, 1.0]
+    digest = put(store, made=made)
+    found = store.entry(digest)
+    size = (store.path / digest / "arrays.npz").stat().st_size
+    assert found.metrics == {
+        "ipr": pytest.approx((1 + 1 / 6) / 2),
+        "ipr_min": pytest.approx(1 / 6),
+        "ipr_max": 1.0,
+        "loss": 0.75,
+        "outcomes": {"non-finite": 1, "ok": 2},
+        "members": 3,
+        "neurons": 2,
+        "records": 4,
+        "bytes": size,
+    }
+    manifest = found.manifest
+    assert manifest["localfields"] == lf.__version__ and manifest["outcome"] == "at rest"
+    assert manifest["jax"] == "0.10.0" and manifest["device"] == "cpu" and manifest["precision"] == "float32"
+    assert manifest["seeds"] == [0, 2] and manifest["seconds"] == 1.5 and manifest["inf"] is None
+    assert manifest["commit"] is None or len(manifest["commit"].removesuffix("-dirty")) == 40
+    assert found.specification["method"]["steps"] == 1000
+
+
+def test_seeds_are_noted(store):
+    canonical, digest = experiment()
+    store.save(canonical, digest, trajectory(), seeds=[4, 5])
+    assert store.entry(digest).manifest["seeds"] == [4, 5]
+
+
+def test_a_run_without_finite_numbers_has_none(store):
+    nan = np.full((3, 2, 6), np.nan)
+    digest = put(store, made=trajectory(final=nan, initial=nan, series={"loss": np.full((3, 4), np.inf)}))
+    metrics = store.entry(digest).metrics
+    assert metrics["ipr"] is metrics["ipr_min"] is metrics["ipr_max"] is metrics["loss"] is None
+    assert "NaN" not in (store.path / digest / "meta.json").read_text()
+
+
+def test_the_commit_is_not_that_of_a_repository_around_an_installation(tmp_path, monkeypatch):
+    monkeypatch.setattr(entries, "__file__", str(tmp_path / "site-packages" / "localfields" / "store" / "entry.py"))
+    (tmp_path / "site-packages" / "localfields").mkdir(parents=True)
+    assert entries.commit.__wrapped__() is None
+
+
+def test_the_first_is_kept(store):
+    first = trajectory(1)
+    digest = put(store, made=first)
+    before = (store.path / digest / "meta.json").read_bytes()
+    assert put(store, made=trajectory(2)) == digest
+    assert_same(store.load(digest), first)
+    assert (store.path / digest / "meta.json").read_bytes() == before
+
+
+def test_a_result_is_not_dropped_for_a_damaged_entry(store):
+    digest = put(store)
+    (store.path / digest / "arrays.npz").write_bytes(b"")
+    refused(lambda: put(store), digest[:12], "runs rm")
+    store.remove(digest)
+    put(store)
+    assert store.verify(digest) == []
+
+
+def test_saving_checks_what_it_is_given(store):
+    canonical, digest = experiment()
+    made = trajectory()
+    refused(lambda: store.save(canonical + " ", digest, made), "SHA-256")
+    refused(lambda: store.save("[1]", named([1])[1], made), "JSON object")
+    refused(lambda: store.save(canonical, "../" + digest, made), "64 hexadecimal digits")
+    for bad in (
+        np.array([{}]),
+        np.ones(3, complex),
+        np.array(["2020"], "M8[D]"),
+        np.zeros(2, "i4,f4"),
+        np.ones(1, "g"),
+    ):
+        refused(
+            lambda bad=bad: store.save(canonical, digest, trajectory(series={"x": bad})), "`series.x`", "plain type"
+        )
+    refused(
+        lambda: store.save(canonical, digest, trajectory(specification={"x": object()})), "`specification`", "plain"
+    )
+    refused(lambda: store.save(canonical, digest, trajectory(outcome=())), "outcomes of 0 members of 3")
+    refused(lambda: store.save(canonical, digest, trajectory(steps=np.arange(2))), "steps")
+    huge = np.broadcast_to(np.float32(0), (10**5, 10**5))
+    refused(lambda: store.save(canonical, digest, trajectory(series={"x": huge})), "at most 8 GB", "40.0 GB")
+    assert store.digests() == [] and not list(store.path.glob("tmp/*"))
+
+
+def test_bfloat16_is_refused(store):
+    import ml_dtypes
+
+    made = trajectory(series={"x": np.ones((3, 4), ml_dtypes.bfloat16)})
+    refused(lambda: put(store, made=made), "bfloat16", "plain type")
+
+
+# -- where it is ------------------------------------------------------------------------------------------------
+
+
+def test_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LOCALFIELDS_STORE", raising=False)
+    assert Store().path == tmp_path / "runs"
+    monkeypatch.setenv("LOCALFIELDS_STORE", str(tmp_path / "mine"))
+    assert Store().path == tmp_path / "mine"
+    assert Store("given").path == tmp_path / "given"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Store("~/there").path == tmp_path / "there"
+
+
+def test_looking_makes_nothing(store):
+    assert store.digests() == store.list() == store.verify_all() == store.list_sweeps() == []
+    assert "0" * 64 not in store and "x" not in store
+    assert store.checkpoint("0" * 64).load() is None
+    store.clean()
+    refused(lambda: store.load("0" * 64), "nothing of that name", str(store.path))
+    refused(lambda: store.find("0"), "runs list")
+    assert not store.path.exists()
+
+
+def test_a_file_in_place_of_the_folder(store):
+    store.path.write_text("mine")
+    refused(lambda: put(store), "The store", "The system says")
+    refused(store.digests, "The store")
+    with pytest.raises(lf.InputError), store.lock("0" * 64):
+        pass
+    assert store.path.read_text() == "mine"
+
+
+def test_a_full_disk_leaves_nothing(store, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    refused(lambda: put(store), "No space left on device")
+    assert store.digests() == [] and list((store.path / "tmp").iterdir()) == []
+
+
+def test_find(store):
+    digests = sorted(put(store, seed=seed) for seed in range(20))
+    for digest in digests:
+        assert store.find(digest) == store.find(digest[:20].upper()) == digest
+    first = next(d for d in digests if sum(other[0] == d[0] for other in digests) > 1)[0]
+    assert f"not of {sum(d[0] == first for d in digests)}" in refused(lambda: store.find(first), "Add digits")
+    for prefix in ("", "xyz", "..", "*"):
+        refused(lambda prefix=prefix: store.find(prefix), "runs list")
+
+
+def test_remove(store):
+    one, other = put(store, seed=1), put(store, seed=2)
+    store.checkpoint(one).save({"x": np.ones(2)})
+    store.remove(one)
+    assert one not in store and store.digests() == [other] and list((store.path / "tmp").iterdir()) == []
+    assert store.checkpoint(one).load() is None
+    refused(lambda: store.remove(one), "nothing of that name")
+    refused(lambda: store.verify(one), "nothing of that name")
+
+
+def test_removing_a_link_keeps_what_it_points_to(store, tmp_path):
+    digest = put(store)
+    (store.path / digest).rename(tmp_path / "elsewhere")
+    (store.path / digest).symlink_to(tmp_path / "elsewhere")
+    refused(lambda: store.load(digest), "a link")
+    refused(lambda: store.entry(digest), "a link")
+    assert [problem.digest for problem in store.verify_all()] == [digest]
+    store.remove(digest)
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 3 and digest not in store
+
+
+def test_other_things_in_the_folder_are_none_of_its_business(store):
+    digest = put(store)
+    (store.path / "notes.txt").write_text("mine")
+    (store.path / ("A" * 64)).mkdir()
+    (store.path / digest[:63]).mkdir()
+    assert store.digests() == [digest] and len(store.list()) == 1 and store.verify_all() == []
+
+
+# -- a newer version --------------------------------------------------------------------------------------------
+
+
+def rewrite(store, digest, **changes):
+    path = store.path / digest / "meta.json"
+    meta = json.loads(path.read_text())
+    meta.pop("checksum")
+    path.write_text(seal({**meta, **changes}))
+
+
+@pytest.mark.parametrize("seals", [True, False])
+def test_a_newer_schema_is_refused(store, seals):
+    digest = put(store)
+    rewrite(store, digest, schema=2)
+    if not seals:  # nor may a newer version's way of sealing be taken for damage
+        path = store.path / digest / "meta.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "checksum": "newer"}, indent=1))
+    for read in (store.load, store.entry):
+        refused(lambda read=read: read(digest), "The schema of the run", "at most 1, got 2", "update this one")
+    with pytest.warns(UserWarning, match="1 of 1 runs cannot be read"):
+        assert store.list() == []
+    assert "newer version" in store.verify(digest)[0].message
+    store.remove(digest)
+
+
+@pytest.mark.parametrize("schema", [0, -1, "1", None, True, 1.5, [1]])
+def test_no_schema_is_damage(store, schema):
+    digest = put(store)
+    rewrite(store, digest, schema=schema)
+    refused(lambda: store.load(digest), "runs rm")
+
+
+# -- listing and the index --------------------------------------------------------------------------------------
+
+
+def test_list_is_in_the_order_of_saving(store):
+    digests = []
+    for seed in range(3):
+        digests.append(put(store, seed=seed))
+        time.sleep(0.002)
+    assert [one.digest for one in store.list()] == digests
+    assert [one.spec for one in store.list()] == [experiment(seed=seed)[0] for seed in range(3)]
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Digests whose own files were read."""
+    found = []
+    original = Store._read
+    monkeypatch.setattr(Store, "_read", lambda self, digest: (found.append(digest), original(self, digest))[1])
+    return found
+
+
+def test_the_index_spares_reading(store, reads):
+    digests = sorted(put(store, seed=seed) for seed in range(5))
+    first = store.list()
+    assert sorted(reads) == digests
+    reads.clear()
+    assert Store(store.path).list() == first and reads == []
+    new = put(store, seed=9)
+    store.remove(digests[0])
+    assert sorted(one.digest for one in store.list()) == sorted([*digests[1:], new]) and reads == [new]
+
+
+def test_an_entry_made_again_is_read_again(store, reads):
+    digest = put(store, made=trajectory(1))
+    before = store.list()[0].metrics
+    store.remove(digest)
+    put(store, made=trajectory(2))
+    assert store.list()[0].metrics != before and len(reads) == 2
+
+
+def wreck_garbage(path):
+    path.write_bytes(b"no database at all" * 100)
+
+
+def wreck_empty(path):
+    path.write_bytes(b"")
+
+
+def wreck_half(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def wreck_middle(path):
+    found = bytearray(path.read_bytes())
+    found[4096:] = b"\xff" * (len(found) - 4096)
+    path.write_bytes(found)
+
+
+def wreck_deleted(path):
+    path.unlink()
+
+
+def wreck_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def sql(*commands):
+    def wreck(path):
+        connection = sqlite3.connect(path)
+        for command in commands:
+            connection.execute(command)
+        connection.commit()
+        connection.close()
+
+    return wreck
+
+
+WRECKS = [
+    wreck_garbage,
+    wreck_empty,
+    wreck_half,
+    wreck_middle,
+    wreck_deleted,
+    wreck_folder,
+    sql("DROP TABLE entries"),
+    sql("PRAGMA user_version = 99"),
+    sql("DROP TABLE entries", "CREATE TABLE entries (digest, other)"),
+    sql("UPDATE entries SET spec = '{}'"),
+    sql("UPDATE entries SET meta = '{'"),
+    sql("UPDATE entries SET meta = '[]'"),
+    sql("UPDATE entries SET meta = NULL, spec = x'ff'"),
+    sql("UPDATE entries SET stamp = 'x'"),
+    sql("UPDATE entries SET digest = '../../' || digest"),
+    sql("UPDATE entries SET meta = CAST(x'fffe' AS TEXT)"),
+]
+
+
+@pytest.mark.parametrize("wreck", WRECKS)
+def test_a_damaged_index_is_harmless(store, wreck):
+    for seed in range(12):
+        put(store, seed=seed)
+    before = store.list()
+    wreck(store.path / index.NAME)
+    assert store.list() == before
+    assert store.list() == before
+    assert store.verify_all() == []
+
+
+def test_a_damaged_index_is_rebuilt(store, reads):
+    put(store)
+    store.list()
+    wreck_garbage(store.path / index.NAME)
+    store.list()
+    store.list()
+    store.list()
+    assert len(reads) <= 3  # once for the index, once for the rebuilt one
+    reads.clear()
+    store.list()
+    assert reads == []
+
+
+def test_a_locked_index_is_bypassed(store, monkeypatch):
+    put(store)
+    before = store.list()
+    monkeypatch.setattr(index, "PATIENCE", 0.05)
+    connection = sqlite3.connect(store.path / index.NAME)
+    connection.execute("BEGIN EXCLUSIVE")
+    put(store, seed=1)
+    assert len(store.list()) == 2
+    connection.rollback()
+    connection.close()
+    assert len(store.list()) == 2 and store.list()[0] == before[0]
+
+
+def test_an_unwritable_index_is_bypassed(store, monkeypatch):
+    put(store)
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *_, **__: (_ for _ in ()).throw(sqlite3.OperationalError("read-only"))
+    )
+    assert len(store.list()) == 1
+
+
+def test_an_index_that_is_a_link_is_not_followed(store, tmp_path):
+    outside = tmp_path / "outside.sqlite"
+    put(store)
+    for content in (None, b"", b"mine"):
+        if content is not None:
+            outside.write_bytes(content)
+        (store.path / index.NAME).unlink(missing_ok=True)
+        (store.path / index.NAME).symlink_to(outside)
+        assert len(store.list()) == 1
+        assert (outside.read_bytes() if outside.exists() else None) == content
+
+
+def test_large_specifications_stay_out_of_the_index(store, reads):
+    canonical, digest = named({"initial": [0.125] * 20_000})
+    store.save(canonical, digest, trajectory())
+    for _ in range(2):
+        assert store.list()[0].spec == canonical
+    assert len(reads) == 2
+    store.list(["members=3"])
+
+
+def test_damaged_entries_are_left_out_of_a_list_with_a_warning(store):
+    good, bad, worse = (put(store, seed=seed) for seed in range(3))
+    (store.path / bad / "meta.json").write_text("{")
+    (store.path / worse / "spec.json").unlink()
+    with pytest.warns(UserWarning, match="2 of 3 runs cannot be read and are left out"):
+        assert [one.digest for one in store.list()] == [good]
+    assert {problem.digest for problem in store.verify_all()} == {bad, worse}
+
+
+def test_a_thousand_entries_list_quickly(tmp_path):
+    store = Store(tmp_path)
+    digest = put(store)
+    meta = json.loads((store.path / digest / "meta.json").read_text())
+    for seed in range(1, 1000):
+        copy(store.path / digest, experiment(seed=seed), meta)
+    begin = time.process_time()
+    assert len(store.list()) == 1000
+    cold = time.process_time() - begin
+    begin = time.process_time()
+    assert len(Store(tmp_path).list(["gain=100", "seed>=500"])) == 500
+    warm = time.process_time() - begin
+    assert cold < 4 and warm < 1, (cold, warm)  # of which the checks of annotations in tests are the larger part
+
+
+def copy(source, specification, meta):
+    """An entry of another specification and the same arrays, without waiting for the disk."""
+    canonical, digest = specification
+    folder = source.parent / digest
+    folder.mkdir()
+    checksums = {**meta["checksums"], "spec.json": digest}
+    body = {name: value for name, value in meta.items() if name != "checksum"}
+    (folder / "spec.json").write_text(canonical)
+    (folder / "meta.json").write_text(seal({**body, "digest": digest, "checksums": checksums}))
+    os.link(source / "arrays.npz", folder / "arrays.npz")
+
+
+# -- checkpoints and sweeps -------------------------------------------------------------------------------------
+
+
+def test_checkpoint(store, tmp_path):
+    kept = store.checkpoint("a" * 64)
+    assert kept.path == store.path / "checkpoints" / f"{'a' * 64}.npz" and kept.load() is None
+    for value in (1, 2):
+        arrays = {
+            "state.0": np.full((2, 3), value, np.float32),
+            "Key": np.array([value], np.uint32),
+            "n": np.array(value),
+        }
+        kept.save(arrays)
+        found = kept.load()
+        assert list(found) == list(arrays)
+        for name, array in arrays.items():
+            assert found[name].dtype == array.dtype
+            np.testing.assert_array_equal(found[name], array)
+        assert list(kept.path.parent.iterdir()) == [kept.path]
+    kept.clear()
+    kept.clear()
+    assert kept.load() is None
+    own = store.checkpoint("a" * 64, tmp_path / "own" / "keep.npz")
+    own.save({"x": np.ones(1)})
+    assert own.path == tmp_path / "own" / "keep.npz" and own.load()["x"] == 1 and kept.load() is None
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), cut=st.booleans())
+def test_a_damaged_checkpoint_counts_as_none(tmp_path_factory, place, bit, cut):
+    kept = Store(tmp_path_factory.getbasetemp() / "kept").checkpoint("b" * 64)
+    kept.save({"x": np.arange(20.0)})
+    found = bytearray(kept.path.read_bytes())
+    at = int(place * len(found))
+    found[at] ^= 1 << bit
+    kept.path.write_bytes(found[:at] if cut else found)
+    with pytest.warns(UserWarning, match="A checkpoint is damaged and was left out"):
+        assert kept.load() is None
+    kept.save({"x": np.ones(1)})
+    assert kept.load()["x"] == 1
+
+
+def test_what_killed_writers_of_a_checkpoint_left_is_cleaned_up(store):
+    kept = store.checkpoint("a" * 64)
+    kept.save({"x": np.ones(1)})
+    old, young = (kept.path.with_name(f".{kept.path.name}-{name}.part") for name in ("old", "young"))
+    for path in (old, young):
+        path.write_text("half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    kept.save({"x": np.ones(1)})
+    assert not old.exists() and young.exists()
+
+
+def test_an_unwritable_checkpoint_keeps_the_last(store, monkeypatch):
+    kept = store.checkpoint("a" * 64)
+    kept.save({"x": np.ones(1)})
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    refused(lambda: kept.save({"x": np.zeros(1)}), "The checkpoint", "No space left")
+    refused(lambda: kept.save({"x": np.array([{}])}), "plain type")
+    assert kept.load()["x"] == 1 and len(list(kept.path.parent.iterdir())) == 1
+
+
+def test_sweeps(store):
+    text = '{"runs": ["Ä", 1.5],\n "b": null}'
+    assert store.save_sweep("c" * 64, text) == store.path / "sweeps" / f"{'c' * 64}.json"
+    assert store.load_sweep("c" * 64) == text and store.list_sweeps() == ["c" * 64]
+    store.save_sweep("c" * 64, "{}")
+    assert store.load_sweep("c" * 64) == "{}"
+    refused(lambda: store.load_sweep("d" * 64), "nothing of that name")
+    refused(lambda: store.save_sweep("d" * 64, "[1"), "JSON")
+    refused(lambda: store.save_sweep("../x", "{}"), "64 hexadecimal digits")
+    path = store.path / "sweeps" / f"{'c' * 64}.json"
+    whole = path.read_text()
+    for damaged in ("", whole[:-1], whole.replace("{}", "[]"), "[]", whole.replace('"c', '"d'), whole + " "):
+        path.write_text(damaged)
+        refused(lambda: store.load_sweep("c" * 64), "The sweep cccccccccccc")
+        assert [problem.digest for problem in store.verify_all()] == ["c" * 64]
+    path.write_text(seal({"schema": 2, "digest": "c" * 64, "text": "{}"}))
+    refused(lambda: store.load_sweep("c" * 64), "schema", "update this one")
+
+
+@pytest.mark.parametrize("digest", ["", "../x", "a" * 63, "A" * 64, "a" * 64 + "\n", "/" + "a" * 63, "a" * 63 + "\0"])
+def test_names_that_are_no_digests(store, digest):
+    def lock():
+        with store.lock(digest):
+            pass
+
+    calls = (store.load, store.entry, store.remove, store.verify, store.checkpoint, store.load_sweep)
+    for call in (*(lambda call=call: call(digest) for call in calls), lock, lambda: store.save_sweep(digest, "{}")):
+        refused(call, "64 hexadecimal digits")
+    assert digest not in store and not store.path.exists()
+
+
+# -- cleaning up ------------------------------------------------------------------------------------------------
+
+
+def left_behind(store, name, age):
+    path = store.path / "tmp" / name
+    path.mkdir(parents=True)
+    (path / "spec.json").write_text("{")
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+def test_what_dead_writers_left_is_cleaned_up(store, tmp_path):
+    old, young, alive, mine = (
+        left_behind(store, name, age)
+        for name, age in (
+            ("a" * 64 + "-" + "0" * 16, 7200),
+            ("a" * 64 + "-" + "1" * 16, 60),
+            ("a" * 64 + "-" + "2" * 16, 7200),
+            ("mine", 7200),
+        )
+    )
+    lock = old.with_name(f"{old.name}.lock")
+    lock.write_text("")
+    with hold(alive.with_name(f"{alive.name}.lock")):
+        put(store)
+        assert [path.exists() for path in (old, lock, young, alive, mine)] == [False, False, True, True, True]
+        assert len(store.list()) == 1 and store.verify_all() == []
+    Store(store.path).clean()
+    assert not alive.exists() and not list(store.path.glob("tmp/*.lock"))
+
+
+def test_a_linked_folder_for_work_is_not_cleaned(store, tmp_path):
+    outside = tmp_path / "outside"
+    precious = outside / ("a" * 64 + "-" + "0" * 16)
+    precious.mkdir(parents=True)
+    os.utime(precious, (0, 0))
+    store.path.mkdir()
+    (store.path / "tmp").symlink_to(outside)
+    store.clean()
+    refused(lambda: put(store), "not a link")
+    assert list(outside.iterdir()) == [precious]
+
+
+def test_a_store_may_be_a_link_itself(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "scratch")
+    store = Store(tmp_path / "runs")
+    digest = put(store)
+    assert_same(store.load(digest), trajectory())
+    assert (tmp_path / "scratch" / digest).is_dir()
+
+
+def test_locks_leave_no_files(store):
+    with store.lock("a" * 64):
+        assert [path.name for path in Path(store.path / "locks").iterdir()] == ["a" * 64]
+    with store.lock("a" * 64):
+        pass
+    assert list((store.path / "locks").iterdir()) == []
