@@ -69,7 +69,7 @@ def test_report_and_file_are_those_of_the_python_call(asked, folder, capsys):
 def plain(value):
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "inf"
-    return value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def test_every_option_reaches_the_prediction(quick):

@@ -1,13 +1,17 @@
 """The compiled part of `solve`: one program integrates all members, each with steps of its own.
 
-It is run up to four times: to the time of rest, through the records, and between two records to an event.
+It is run several times: through the records, in stages where their end is not known, and between two records to find
+when a field became localized or came to rest.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import functools
 import math
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import diffrax
@@ -15,7 +19,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix
 
 from ..networks.base import Params
 from ..tasks import TRACES
@@ -23,7 +26,10 @@ from ..tasks import TRACES
 MOST_STEPS = 200_000  # of the integrator, a member and pass
 STIFF_STEPS = 20_000  # explicit steps that stability alone would force, beyond which an implicit solver is faster
 LARGEST_STIFF = 400  # parameters, for the dense Newton steps of that solver
+MOST_LOOKS = 100  # for the time of an event
+CLOSE = 1e-6  # relative error of that time
 CHUNK = 128  # members integrated together: beyond, a step no longer fits a core's cache
+FIRST_STAGE, STAGE = 20.0, 25  # flow time of the first stage to rest, and records of each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,55 +41,89 @@ class Followed:
     stiff: bool
     params: Params
     tolerance: float
+    num: int  # records of one integration, the same in all so that they share a program
 
     @property
     def plan(self) -> Plan:
         """What shapes the compiled program."""
         return Plan(self.swept, self.stiff)
 
-    def __call__(
-        self,
-        times: np.ndarray,
-        params: Params | None = None,
-        begin: np.ndarray | None = None,
-        localized: float = math.inf,
-        rest: float = -1.0,
-    ) -> Found:
-        """Follow all members through the times, or until one localizes or rests."""
+    def __call__(self, times: np.ndarray, params: Mapping[str, Any] | None = None, begin: Any = 0.0) -> Found:
+        """Follow all members through the times, (time,) or (member, time), from where they are at `begin`."""
         params = self.params if params is None else params
         count = len(params["weights"])
-        begin = np.zeros(count) if begin is None else begin
+        begin = np.broadcast_to(np.asarray(begin, np.float64), (count,))
         times = np.broadcast_to(times, (count, np.shape(times)[-1]))
-        numbers = Numbers(*(jnp.asarray(float(x)) for x in (localized, rest, self.tolerance)))
         size = math.ceil(count / math.ceil(count / CHUNK))
-        parts = []
-        for start in range(0, count, size):
+
+        def chunk(start: int) -> Found:
             # The last chunk is filled up with copies: one size, one program.
             rows = np.minimum(np.arange(start, start + size), count - 1)
-            take = functools.partial(jax.tree.map, lambda leaf, rows=rows: leaf[rows])
-            flow = take(self.flow) if self.plan.swept else self.flow
-            parts.append(_follow(self.plan, flow, take(params), begin[rows], times[rows], numbers))
+            take = functools.partial(jax.tree.map, lambda leaf: leaf[rows])
+            with jax.enable_x64(True):  # a setting of the thread
+                flow = take(self.flow) if self.swept else self.flow
+                found = _follow(self.plan, flow, take(params), begin[rows], times[rows], jnp.asarray(self.tolerance))
+                return jax.tree.map(np.asarray, found)
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            # The first by itself, to compile; such programs leave all cores but one idle, so the rest side by side.
+            parts = [chunk(0), *pool.map(chunk, range(size, count, size))]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
+
+    def to_rest(self, until: float, rest: float) -> tuple[np.ndarray, Found]:
+        """Times and records up to the first at which all members rest, or `until`.
+
+        In stages, each half as long as all before it, so that records grow sparser as the flow grows slower. Looking
+        at the records costs less than an event would, which is looked for at every step of every member.
+        """
+        times, begin = [np.zeros(1)], 0.0
+        parts = [Found({name: np.asarray(first)[:, None] for name, first in self.params.items()}, np.array(True))]
+        while True:
+            stage = np.linspace(begin, min(until, max(FIRST_STAGE, 1.5 * begin)), STAGE + 1)[1:]
+            here = {name: values[:, -1] for name, values in parts[-1].series.items()}
+            parts.append(self(stage, here, begin))
+            times.append(stage)
+            begin = stage[-1]
+            quiet: Any = np.asarray(_seen(self.plan, self.flow, parts[-1].series, math.inf, rest, True)).all(axis=0)
+            if quiet[-1] or begin >= until or not parts[-1].good.any():
+                break
+        series = {name: np.concatenate([part.series[name] for part in parts], axis=1) for name in self.params}
+        # Of the last stage, what comes after the first record from which on all rest is left out.
+        surplus = max(0, int((~quiet[::-1]).argmax()) - 1) if quiet[-1] and not quiet.all() else 0
+        keep = sum(map(len, times)) - surplus
+        found = Found({name: values[:, :keep] for name, values in series.items()}, parts[-1].good)
+        return np.concatenate(times)[:keep], found
+
+    def losses(self, found: Found) -> np.ndarray:
+        """The loss at every record, (member, time)."""
+        return np.asarray(_losses(self.plan, self.flow, found.series))
 
     def since(self, found: Found, times: np.ndarray, localized: float = math.inf, rest: float = -1.0) -> np.ndarray:
         """Flow time from which on a member is localized, or at rest, until the end of the records; nan for never.
 
-        The records tell between which two; from the earlier one the flow is followed once more, to the event.
+        The records tell between which two; between those the flow is followed again, and so on until they are close.
         """
-        times = np.broadcast_to(times, found.series["loss"].shape)
-        numbers = Numbers(*(jnp.asarray(float(x)) for x in (localized, rest, self.tolerance)))
-        params = {name: values for name, values in found.series.items() if name != "loss"}
-        seen = np.asarray(_seen(self.plan, self.flow, params, numbers))
-        # The last record that does not show it; −1 where all do.
-        before = np.where(seen.all(axis=1), -1, seen.shape[1] - 1 - (~seen[:, ::-1]).argmax(axis=1))
-        rows, left = np.arange(len(seen)), np.maximum(before, 0)
-        right = np.minimum(left + 1, seen.shape[1] - 1)
-        begin, end = times[rows, left], times[rows, right]
-        fine = begin[:, None] + (end - begin)[:, None] * np.linspace(0, 1, times.shape[1])[None, :]
-        again = self(fine, {name: values[rows, left] for name, values in params.items()}, begin, localized, rest)
-        when = np.fmin(again.onset, again.rest)  # one of the two is not asked for
-        when = np.where(np.isfinite(when), when, end)
-        return np.where(seen[:, -1], np.where(before < 0, times[:, 0], when), np.nan)
+        count, num = found.series["weights"].shape[:2]
+        rows, within = np.arange(count), np.linspace(0, 1, self.num + 2)[None, 1:-1]
+        left = {name: np.asarray(values) for name, values in self.params.items()}
+        begin, inner = np.zeros(count), np.broadcast_to(times, (count, num))
+        end, now = inner[:, -1], found
+        ever = always = np.zeros(count, bool)
+        for look in range(MOST_LOOKS):
+            at = np.concatenate([begin[:, None], inner, end[:, None]], axis=1)
+            series = {name: np.concatenate([left[name][:, None], now.series[name]], axis=1) for name in left}
+            seen = np.asarray(_seen(self.plan, self.flow, series, localized, rest, localized == math.inf))
+            if look == 0:
+                ever, always = seen[:, -1], seen.all(axis=1)
+            length = seen.shape[1] - 1
+            last = np.where(seen.all(axis=1), 0, length - (~seen[:, ::-1]).argmax(axis=1))  # that does not show it
+            begin, end = at[rows, last], at[rows, last + 1]
+            if (~ever | always | (end - begin <= CLOSE * end)).all():
+                break
+            left = {name: values[rows, np.where(ever, last, 0)] for name, values in series.items()}
+            inner = begin[:, None] + (end - begin)[:, None] * within
+            now = self(inner, left, begin)
+        return np.where(ever, np.where(always, 0.0, end), np.nan)
 
 
 class Plan(eqx.Module):
@@ -93,39 +133,23 @@ class Plan(eqx.Module):
     stiff: bool = eqx.field(static=True)
 
 
-class Numbers(eqx.Module):
-    """What does not: what ends a member early, and how exact a step is."""
-
-    localized: jax.Array  # an IPR; infinite: never
-    rest: jax.Array  # a relative speed; negative: never
-    tolerance: jax.Array
-
-
 class Found(eqx.Module):
-    """One integration: parameters and loss at the times asked for, infinite after an event."""
+    """One integration: parameters at the times asked for, (member, time, …), and whether a member's went well."""
 
-    series: dict[str, jax.Array]
-    onset: jax.Array  # flow time at which the event ended it, nan if it did not
-    rest: jax.Array
-    good: jax.Array
+    series: dict[str, Any]
+    good: Any
 
 
 @functools.partial(jax.jit, static_argnames="plan")
-def _follow(plan: Plan, flow: Any, params: Params, begin: jax.Array, times: jax.Array, numbers: Numbers) -> Found:
-    """Integrate every member from its time `begin` (member,) through `times` (member, time), or to an event."""
+def _follow(plan: Plan, flow: Any, params: Params, begin: Any, times: Any, tolerance: jax.Array) -> Found:
+    """Integrate every member from its time `begin` (member,) through `times` (member, time)."""
     TRACES["solve"] += 1
-    over = jax.vmap(functools.partial(_one, plan, numbers), in_axes=(0 if plan.swept else None, 0, 0, 0))
+    over = jax.vmap(functools.partial(_one, plan, tolerance), in_axes=(0 if plan.swept else None, 0, 0, 0))
     return over(flow, params, begin, times)
 
 
-def _one(plan: Plan, numbers: Numbers, flow: Any, params: Params, begin: jax.Array, times: jax.Array) -> Found:
-    def localizes(t: Any, y: Params, args: Any, **_: Any) -> jax.Array:
-        return jnp.max(_ipr(y["weights"])) - numbers.localized
-
-    def rests(t: Any, y: Params, args: Any, **_: Any) -> jax.Array:
-        return _speed(args, y) <= numbers.rest
-
-    found = diffrax.diffeqsolve(
+def _one(plan: Plan, tolerance: Any, flow: Any, params: Params, begin: jax.Array, times: jax.Array) -> Found:
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, flow: jax.tree.map(jnp.negative, flow(y)[1])),
         diffrax.Kvaerno5() if plan.stiff else diffrax.Tsit5(),
         t0=begin,
@@ -133,30 +157,28 @@ def _one(plan: Plan, numbers: Numbers, flow: Any, params: Params, begin: jax.Arr
         dt0=None,
         y0=params,
         args=flow,  # through here, not closed over: a closed-over matrix makes compilation slow
-        saveat=diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]),
-        stepsize_controller=diffrax.PIDController(rtol=numbers.tolerance, atol=numbers.tolerance / 100),
-        event=diffrax.Event({"onset": localizes, "rest": rests}, optimistix.Newton(1e-8, 1e-8)),
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
         max_steps=MOST_STEPS,
         adjoint=diffrax.ForwardMode(),
         throw=False,  # with a check of its own the program would never be taken from the compilation cache
     )
-    good = (found.result == diffrax.RESULTS.successful) | (found.result == diffrax.RESULTS.event_occurred)
-    last = found.ts[1][0]
-    fields = found.ys[0]
-    return Found(
-        series={**fields, "loss": jax.vmap(lambda y: flow(y)[0])(fields)},
-        onset=jnp.where(found.event_mask["onset"], last, jnp.nan),
-        rest=jnp.where(found.event_mask["rest"], last, jnp.nan),
-        good=good & jnp.all(jnp.isfinite(found.ys[1]["weights"])),
-    )
+    good = (found.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(found.ys["weights"]))
+    return Found(found.ys, good)
 
 
 @functools.partial(jax.jit, static_argnames="plan")
-def _seen(plan: Plan, flow: Any, series: Params, numbers: Numbers) -> jax.Array:
-    """Whether a record shows an event, (member, time)."""
+def _losses(plan: Plan, flow: Any, series: Params) -> jax.Array:
+    over_time = jax.vmap(lambda flow, params: flow(params)[0], in_axes=(None, 0))
+    return jax.vmap(over_time, in_axes=(0 if plan.swept else None, 0))(flow, series)
+
+
+@functools.partial(jax.jit, static_argnames=("plan", "for_rest"))
+def _seen(plan: Plan, flow: Any, series: Params, localized: Any, rest: Any, for_rest: bool) -> jax.Array:
+    """Whether a record shows a localized field, or rest, (member, time)."""
 
     def one(flow: Any, params: Params) -> jax.Array:
-        return (jnp.max(_ipr(params["weights"])) > numbers.localized) | (_speed(flow, params) <= numbers.rest)
+        return _speed(flow, params) <= rest if for_rest else jnp.max(_ipr(params["weights"])) > localized
 
     over_time = jax.vmap(one, in_axes=(None, 0))
     return jax.vmap(over_time, in_axes=(0 if plan.swept else None, 0))(flow, series)

@@ -15,13 +15,10 @@ from .. import __version__
 from .._check import Said, refuse, unknown
 from .._spec import Count, Number, Row, num_members
 from ..networks import Network, SingleNeuron
-from ..networks.base import Params
 from ..tasks import Discrimination, for_members, initial_params
 from ..trajectory import Outcome, Trajectory, localized_from
-from ._integrate import Followed, is_stiff
+from ._integrate import STAGE, Followed, is_stiff
 from .base import Theory
-
-RECORDS = 201  # where no times are asked for
 
 
 def solve(
@@ -46,8 +43,8 @@ def solve(
         network: The architecture and how it starts; one ReLU neuron by default.
         initial: Receptive fields to start from, (neuron, *shape) or (member, neuron, *shape), such as `run.initial`;
             by default those that `train` starts from at this seed.
-        times: Flow times to record, (time,) or (member, time), such as `run.times`; by default an even grid from 0 to
-            the time at which all members rest.
+        times: Flow times to record, (time,) or (member, time), such as `run.times`; by default until all members rest,
+            closely at first and sparser as the flow slows down.
         until: The longest flow time, where no times are given.
         rest: A member rests when its parameters move by less than this fraction of their length per unit of time.
         members: Size of the ensemble; by default the length of what is swept or of `initial`, or 1.
@@ -69,24 +66,26 @@ def solve(
         >>> flow.ipr[:, -1, 0].round(4)
         array([0.8537, 0.8537])
     """
-    network = SingleNeuron() if network is None else network
+    network = SingleNeuron() if network is None else network  # pyright: ignore[reportCallIssue]
     _check(task, theory, network, until, rest, tolerance, solver)
     seed = Count(low=0, high=2**63 - 1).check("seed", seed)
     clock = time.perf_counter()
+    start, count = _start(task, network, initial, members, seed)
+    times = None if times is None else _check_times(times, count)
     with jax.enable_x64(True):
         flow, swept = for_members(lambda one, net: theory.flow(one, net), task, network)
-        params, count = _start(task, network, initial, members, seed)
-        times = None if times is None else _check_times(times, count)
+        params = {name: jnp.asarray(values, jnp.float64) for name, values in start.items()}
         end = until if times is None else float(np.max(times))
         stiff = is_stiff(flow, swept, params, end) if solver == "auto" else solver == "stiff"
-        go = Followed(flow, swept, stiff, params, float(tolerance))
-        rested = None
+        num = STAGE if times is None else times.shape[-1]
+        go = Followed(flow, swept, stiff, params, float(tolerance), num)
         if times is None:
-            rested = np.asarray(go(np.linspace(0.0, until, RECORDS), rest=rest).rest)
-            times = np.linspace(0.0, float(np.where(np.isfinite(rested), rested, until).max()), RECORDS)
-        result = go(times)
+            times, result = go.to_rest(float(until), float(rest))
+        else:
+            result = go(times)
         onset = go.since(result, times, localized=localized_from(task.size))
-        rested = go.since(result, times, rest=rest) if rested is None else rested
+        rested = go.since(result, times, rest=float(rest))
+        losses = go.losses(result)
     found = {name: np.asarray(values) for name, values in result.series.items()}
     weights = found["weights"].reshape(count, -1, network.hidden, *task.shape)
     seconds = time.perf_counter() - clock
@@ -95,8 +94,8 @@ def solve(
         times=np.asarray(times),
         initial=np.asarray(params["weights"]).reshape(count, network.hidden, *task.shape),
         final=weights[:, -1],
-        series={**found, "weights": weights},
-        outcome=tuple(Outcome("ok", -1) if g else Outcome("non-finite", -1) for g in np.asarray(result.good)),
+        series={**found, "weights": weights, "loss": losses},
+        outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
         specification={
             "task": task.to_json(),
             "theory": theory.to_json(),
@@ -120,9 +119,17 @@ def _check(task: Any, theory: Any, network: Any, until: Any, rest: Any, toleranc
         if not isinstance(value, kind):
             refuse(f"`{name}`", value, f"a {kind.__name__}", f"For example `{_EXAMPLES[name]}`.")
     network.check_outputs(task.outputs)
-    Number(low=0, hint="The longest flow time to look at.").check("until", until)
-    Number(low=0, closed=True, hint="Give a small fraction, such as 1e-6.").check("rest", rest)
-    Number(low=1e-14, high=1e-1, hint="For example 1e-8.").check("tolerance", tolerance)
+    numbers = (
+        ("until", until, Number(low=0, hint="The longest flow time to look at.")),
+        ("rest", rest, Number(low=0, closed=True, hint="Give a small fraction, such as 1e-6.")),
+        ("tolerance", tolerance, Number(low=1e-14, high=1e-1, hint="For example 1e-8.")),
+    )
+    for name, value, kind in numbers:
+        if np.ndim(kind.check(name, value)):
+            refuse(f"`{name}`", value, "one number", kind.hint)
+    if np.any(task.l1 > 0):
+        advice = 'Its slope jumps at w = 0, where an integrator is caught: use `train(..., estimator="exact")`.'
+        refuse("`l1` of the task for solve", task.l1, "zero", advice)
     if solver not in ("auto", "explicit", "stiff"):
         unknown("The solver", solver, ("auto", "explicit", "stiff"))
 
@@ -134,8 +141,16 @@ _EXAMPLES = {
 }
 
 
-def _start(task: Discrimination, network: Network, initial: Any, members: int | None, seed: int) -> tuple[Params, int]:
-    """Parameters of every member in float64, and their number."""
+def _outcome(good: Any, weights: np.ndarray) -> Outcome:
+    """How a member ended; a bad one with the first record that it did not reach."""
+    reached = np.isfinite(weights.reshape(len(weights), -1)).all(axis=1)
+    return Outcome("ok", -1) if good else Outcome("non-finite", int(reached.sum()))
+
+
+def _start(
+    task: Discrimination, network: Network, initial: Any, members: int | None, seed: int
+) -> tuple[dict[str, np.ndarray], int]:
+    """Parameters of every member, and their number; drawn at the caller's precision, as `train` draws them."""
     given = None if initial is None else _given(initial, network.hidden, task.shape)
     lengths = {
         name: length
@@ -151,17 +166,17 @@ def _start(task: Discrimination, network: Network, initial: Any, members: int | 
         got = Said(", ".join(f"{name} has {length}" for name, length in lengths.items()))
         refuse("The number of members", got, "the same wherever it is given", "Repeat values: one for every member.")
     count = next(iter(lengths.values()), 1)
-    params = initial_params(task, network, seed, count)
+    params = {name: np.asarray(values) for name, values in initial_params(task, network, seed, count).items()}
     if given is not None:
-        params = {**params, "weights": np.broadcast_to(given, (count, *given.shape[1:]))}
-    return {name: jnp.asarray(np.asarray(values), jnp.float64) for name, values in params.items()}, count
+        params["weights"] = np.broadcast_to(given, (count, *given.shape[1:]))
+    return params, count
 
 
 def _given(initial: Any, hidden: int, lattice: tuple[int, ...]) -> np.ndarray:
     advice = "Give (neuron, *shape) or (member, neuron, *shape)."
     array = Row(axes=None, hint=advice).check("initial", initial)
     fields = (hidden, *lattice)
-    if array.shape not in (fields, (len(array), *fields)):
+    if array.shape not in (fields, (*array.shape[:1], *fields)):
         refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {fields} or (member, {fields})", advice)
     return array.reshape(-1, hidden, math.prod(lattice))
 
@@ -169,7 +184,7 @@ def _given(initial: Any, hidden: int, lattice: tuple[int, ...]) -> np.ndarray:
 def _check_times(times: Any, count: int) -> np.ndarray:
     advice = "Give increasing flow times, such as `run.times`."
     array = Row(axes=None, hint=advice).check("times", times)
-    if array.ndim > 2 or (array.ndim == 2 and len(array) != count):
+    if array.ndim not in (1, 2) or (array.ndim == 2 and len(array) != count):
         refuse("`times`", Said(f"shape {array.shape}"), f"(time,) or ({count}, time)", advice)
     if array.min() < 0 or (np.diff(array, axis=-1) <= 0).any():
         refuse("`times`", Said("some that do not increase, or negative ones"), "increasing from 0 or later", advice)
