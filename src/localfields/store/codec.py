@@ -7,7 +7,7 @@ import math
 import re
 import zipfile
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _HEADER = re.compile(
 )
 
 
-def write_arrays(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> str:
+def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> str:
     """Write arrays of numbers, truth values or short strings; names and their order are kept.
 
     The archive's comment is the SHA-256 of all before it: a file that was cut or changed gives itself away.
@@ -58,7 +58,7 @@ def write_arrays(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> str:
     return body.hexdigest()
 
 
-def read_arrays(file: BinaryIO, checksum: str | None = None) -> dict[str, np.ndarray]:
+def read_arrays(file: IO[bytes], checksum: str | None = None) -> dict[str, np.ndarray]:
     """Read what `write_arrays` wrote.
 
     Args:
@@ -80,7 +80,7 @@ def read_arrays(file: BinaryIO, checksum: str | None = None) -> dict[str, np.nda
         raise Damaged(f"arrays that are no .npz archive ({type(error).__name__})") from None
 
 
-def _check_seal(file: BinaryIO, checksum: str | None) -> None:
+def _check_seal(file: IO[bytes], checksum: str | None) -> None:
     """Hold a file against the checksum at its own end, and against one from elsewhere."""
     body, end = _hash(file)
     if end != body.hexdigest().encode():
@@ -125,7 +125,7 @@ def _name(member: str) -> str:
     return bytes.fromhex(stem[2:]).decode(errors="surrogatepass") if stem.startswith("x.") else stem
 
 
-def _hash(file: BinaryIO) -> tuple[Any, bytes]:
+def _hash(file: IO[bytes]) -> tuple[Any, bytes]:
     """SHA-256 of all but the end of a file, and that end."""
     size = file.seek(0, 2)
     if not SEAL < size <= LARGEST + (1 << 26):

@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import IO, TypeVar
 
 from .._check import refuse, shorten
 
@@ -97,7 +97,7 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file that does not exist yet, down to the disk."""
     with open(path, "x+b") as file:
         write(file)
@@ -105,7 +105,7 @@ def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.fsync(file.fileno())
 
 
-def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write beside a file and move into its place: readers see the old one or the new one, whole."""
     for name in os.listdir(path.parent):
         if name.startswith(f".{path.name}-") and name.endswith(".part") and is_old(path.parent / name):
@@ -178,7 +178,7 @@ def read_folder(path: str, read: Callable[[int], Found]) -> Found:
 
 
 @contextlib.contextmanager
-def regular(name: str, within: int | None = None) -> Iterator[BinaryIO]:
+def regular(name: str, within: int | None = None) -> Iterator[IO[bytes]]:
     """Open a plain file to read: no link is followed, and nothing waits for a pipe."""
     with os.fdopen(_open_regular(name, within), "rb") as file:
         yield file
