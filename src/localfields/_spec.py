@@ -446,11 +446,11 @@ def num_members(value: Spec) -> int | None:
     Raises:
         InputError: When two sweeps have different lengths.
     """
-    found = {name: len(given) for name, given in number_values(value) if np.ndim(given) == 1}
-    if len(set(found.values())) > 1:
-        lengths = ", ".join(f"{name} has {count}" for name, count in found.items())
+    found = [(name, len(given)) for name, given in number_values(value) if np.ndim(given) == 1]
+    if len({count for _, count in found}) > 1:
+        lengths = ", ".join(f"{name} has {count}" for name, count in found)
         refuse("Swept numbers", Said(lengths), "of one length", "Repeat the shorter ones, one value a member.")
-    return next(iter(found.values()), None)
+    return found[0][1] if found else None
 
 
 def member(value: Any, index: int) -> Any:

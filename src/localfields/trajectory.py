@@ -19,9 +19,8 @@ def inverse_participation_ratio(weights: np.ndarray, axes: int) -> np.ndarray:
     """
     flat = weights.reshape(*weights.shape[: weights.ndim - axes], -1).astype(np.float64)
     largest = np.abs(flat).max(axis=-1, keepdims=True)
-    flat = flat / np.where(largest > 0, largest, 1)  # powers of tiny or huge weights stay in range
-    square = flat**2
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # nan for a field of zeros, and for one that is not finite
+        square = (flat / np.where(largest > 0, largest, 1)) ** 2  # powers of tiny or huge weights stay in range
         return (square**2).sum(axis=-1) / square.sum(axis=-1) ** 2
 
 

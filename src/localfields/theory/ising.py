@@ -16,11 +16,12 @@ from .._check import Said, refuse
 from .._spec import Count, Number, declare
 from ..stimuli import Ising, Stimulus
 from .base import NeuronTheory, Response
-from .hypercube import as_field, meet_in_the_middle_response
+from .hypercube import as_field, enumerate_states, meet_in_the_middle_response
 
 # The window falls to e^(−18)·19 at the last frequency, and smooths sgn over a width WINDOW·‖w‖₁/(2πM).
 WINDOW = 6.0
 LEAST_FREQUENCIES, MOST_FREQUENCIES = 16, 16384
+MOST_SUMMED = 20  # sites whose states are summed one by one: there single states matter, and no window resolves them
 
 # On an odd ring with J < 0 the partition function is a difference of nearly equal numbers; digits lost: e^(2|J|).
 STRONGEST_FRUSTRATION = 8.0
@@ -56,7 +57,30 @@ class ExactIsing(NeuronTheory):
         stimulus.require_one("for ExactIsing")
         check_frustration(stimulus.coupling, stimulus.size)
         with jax.enable_x64(True):
-            return IsingResponse(jnp.asarray(stimulus.coupling), self.frequencies)
+            coupling = jnp.asarray(stimulus.coupling)
+            if stimulus.size <= MOST_SUMMED:
+                return SummedResponse(coupling)
+            return IsingResponse(coupling, self.frequencies)
+
+
+class SummedResponse(Response):
+    """f(w) of a small Ising ring, summed over its states: those of one half in rows, of the other in columns."""
+
+    coupling: jax.Array
+
+    def __call__(self, w: jax.Array) -> jax.Array:
+        """The response, (size,)."""
+        coupling, half = self.coupling.astype(w.dtype), w.size // 2
+        rows, columns = (jnp.asarray(enumerate_states(n), w.dtype) for n in (half, w.size - half))
+        inside = [coupling * jnp.sum(x[:, 1:] * x[:, :-1], axis=1) for x in (rows, columns)]
+        one, other = (jnp.exp(energy - jnp.max(energy)) for energy in inside)
+        # The two bonds between the halves: exp(Jxy) is cosh J (1 + xy tanh J).
+        bonds = [x[:, None] * y[None, :] for x, y in ((rows[:, -1], columns[:, 0]), (rows[:, 0], columns[:, -1]))]
+        weight = one[:, None] * other[None, :]
+        for bond in bonds:
+            weight = weight * (1 + jnp.tanh(coupling) * bond)
+        pull = weight * jnp.sign((rows @ w[:half])[:, None] + (columns @ w[half:])[None, :])
+        return jnp.concatenate([jnp.sum(pull, axis=1) @ rows, jnp.sum(pull, axis=0) @ columns]) / (2 * jnp.sum(weight))
 
 
 class IsingResponse(Response):
