@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from .._check import Said, refuse
@@ -49,9 +50,14 @@ class Filter:
             refuse("A filter", text, "a field, one of = != < <= > >= and a value", "For example gain=100.")
         return cls(found[1], "=" if found[2] == "==" else found[2], found[3])
 
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The parts of the field."""
+        return tuple(self.field.replace("-", "_").split("."))
+
     def values(self, among: Fields) -> list[Any]:
         """All that the field is in a run."""
-        wanted = tuple(self.field.replace("-", "_").split("."))
+        wanted = self.names
         return [value for path, value in among.get(_last(wanted), ()) if _leads(wanted, path)]
 
     def holds(self, among: Fields) -> bool:
@@ -72,50 +78,54 @@ def choose(entries: Sequence[Entry], filters: Sequence[Filter]) -> list[Entry]:
     """
     if not filters:
         return list(entries)
-    chosen, unseen, names = [], set(filters), set()
+    chosen, unseen = [], set(filters)
+    only = {_last(one.names) for one in filters}
     for entry in entries:
-        known = {name: entry.meta.get(name) for name in ("metrics", "manifest", "created")}
-        among = fields({"digest": entry.digest, **entry.specification, **known})
+        among = fields(_plain(entry), only)
         if all(one.holds(among) for one in filters):
             chosen.append(entry)
         if unseen:
             unseen = {one for one in unseen if not one.values(among)}
-            names.update(among)
     if entries and unseen:
-        field = sorted(one.field for one in unseen)[0]
-        near = difflib.get_close_matches(field.rpartition(".")[2].replace("-", "_"), sorted(names), n=1, cutoff=0.5)
+        one = min(unseen, key=lambda one: one.field)
+        known = sorted({name for entry in entries for name in fields(_plain(entry))})
+        near = difflib.get_close_matches(one.names[-1], known, n=1, cutoff=0.5)
         advice = f"Did you mean `{near[0]}`?" if near else "`localfields runs show` prints a run's fields."
-        refuse("The field of a filter", field, "one that a run in the store has", advice)
+        refuse("The field of a filter", one.field, "one that a run in the store has", advice)
     return chosen
 
 
-def fields(plain: dict[str, Any]) -> Fields:
-    """Every value in nested dicts and lists."""
+def _plain(entry: Entry) -> dict[str, Any]:
+    known = {name: entry.meta.get(name) for name in ("metrics", "manifest", "created")}
+    return {"digest": entry.digest, **entry.specification, **known}
+
+
+def fields(plain: dict[str, Any], only: Collection[str] | None = None) -> Fields:
+    """Every value in nested dicts and lists, or those with some last names."""
     found: Fields = {}
-    _collect(plain, (), "", found)
+    _collect(plain, (), "", found, only)
     return found
 
 
-def _collect(value: Any, path: tuple[str, ...], last: str, found: Fields) -> None:
+def _collect(value: Any, path: tuple[str, ...], last: str, found: Fields, only: Collection[str] | None) -> None:
     if isinstance(value, dict):
         kind = value.get("type")
         if isinstance(kind, str) and "/" in kind:
             # “network/committee” is found as network=committee, wherever it stands and by its place.
             family, _, name = kind.partition("/")
-            found.setdefault(family, []).append(((*path, family), name))
-            found.setdefault("type", []).append(((*path, "type"), name))
-            if last:
-                found.setdefault(last, []).append((path, name))
+            for other, way in ((family, (*path, family)), ("type", (*path, "type")), (last, path)):
+                if other and (only is None or other in only):
+                    found.setdefault(other, []).append((way, name))
         for name, inner in value.items():
             name = name.replace("-", "_")
             if isinstance(inner, (dict, list)):
-                _collect(inner, (*path, name), name, found)
-            else:
+                _collect(inner, (*path, name), name, found, only)
+            elif only is None or name in only:
                 found.setdefault(name, []).append(((*path, name), inner))
     elif isinstance(value, list):
         for place, inner in enumerate(value) if len(value) <= LONGEST else ():
-            _collect(inner, (*path, str(place)), last, found)
-    else:
+            _collect(inner, (*path, str(place)), last, found, only)
+    elif only is None or last in only:
         found.setdefault(last, []).append((path, value))
 
 
