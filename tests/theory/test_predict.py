@@ -1,0 +1,149 @@
+"""Predictions: verdicts on both sides of the border, where kurtosis alone is wrong, and where nothing can be said."""
+
+import math
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+
+import localfields as lf
+from localfields import InputError
+from localfields.marginals import NormalMixture, Tabulated
+from localfields.theory import BestKnown, EffectiveFlow, critical_kurtosis
+
+S = lf.stimuli
+STARTS = 4  # one number throughout: predictions of one theory then share a program
+
+
+def task(cls, shape=(40,), labels="zero-one", **values):
+    each = [{name: v[c] if isinstance(v, tuple) else v for name, v in values.items()} for c in range(2)]
+    return lf.Discrimination(*(cls(shape, **one) for one in each), labels=labels)
+
+
+def predict(which, **more):
+    return lf.predict(which, **{"starts": STARTS, **more})
+
+
+WIDE = (1.0, 3.0)
+VERDICTS = {
+    "platykurtic": (task(S.Kur, xi=WIDE, k=10.0), "localized", "super-linear"),
+    "binary": (task(S.NLGP, xi=WIDE, gain=100.0), "localized", "super-linear"),
+    "heavy tails": (task(S.Kur, xi=WIDE, k=3.0), "oscillatory", "sub-linear"),
+    # Sub-linear where fields start, super-linear beyond: E|X| alone would say that it localizes.
+    "both ways": (task(S.Kur, xi=WIDE, k=5.0), "oscillatory", "up to a correlation of 0.67"),
+    # Negative kurtosis, but not enough of it to leave a flat field.
+    "not enough": (task(S.NLGP, xi=WIDE, gain=0.1), "oscillatory", "less than flat fields withstand"),
+    "border": (task(S.NLGP, xi=WIDE, gain=0.3), "undecided", "between a wave and a bump"),
+    # Negative kurtosis, too, and no localization at all.
+    "shell": (task(S.EllipticalShell, xi=WIDE), "oscillatory", "elliptical"),
+    "beyond dominance": (task(S.Ising, coupling=(0.3, 1.2)), "localized", "no single site outvotes"),
+    "dominant": (task(S.Ising, coupling=(0.3, 0.7)), "localized", "can outvote"),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_verdict_and_reason(name):
+    which, verdict, words = VERDICTS[name]
+    found = predict(which)
+    assert found.verdict == verdict and words in found.reason, found
+    law = which.stimuli[1].marginal()
+    assert found.excess_kurtosis == law.excess_kurtosis and found.tail_index == law.tail_index
+    assert found.elliptical == which.stimuli[1].elliptical
+    assert found.exact == (name in ("shell", "beyond dominance", "dominant"))
+    assert found.field.shape == (40,) and found.peak.shape == (STARTS,)
+    assert found.peak[0] == np.abs(found.field).argmax()
+    assert math.isfinite(found.onset) == (verdict == "localized")
+    text = str(found)
+    assert verdict in text and found.reason in text and not re.search(r"\bnan\b", text)
+
+
+def test_exact_numbers_of_the_ising_bump():
+    found = predict(VERDICTS["dominant"][0])
+    assert abs(found.dominance - 0.674) < 5e-4 and abs(found.ipr - 0.8537) < 5e-4
+    assert predict(VERDICTS["beyond dominance"][0]).dominance > 2
+
+
+def test_it_can_depend_on_the_start():
+    pulses = task(S.SinglePulse, shortest=(2, 8), longest=(4, 10))
+    found = predict(pulses, starts=16)
+    assert found.theory == "ExactPulse" and found.exact
+    assert found.verdict == "undecided" and "depends on the start" in found.reason
+    assert 0 < found.localized_starts < 1
+
+
+def test_the_answer_moves_with_the_start():
+    which = VERDICTS["binary"][0]
+    start = np.random.default_rng(0).normal(size=(STARTS, 1, 40)) * 0.01
+    found, moved = predict(which, initial=start), predict(which, initial=np.roll(start, 7, axis=-1))
+    np.testing.assert_array_equal((found.peak + 7) % 40, moved.peak)
+    np.testing.assert_allclose(np.roll(found.field, 7), moved.field, atol=1e-6)
+    other = predict(which, seed=1)
+    assert not np.array_equal(other.field, predict(which).field)
+
+
+def test_no_theory_no_verdict():
+    skewed = lf.Discrimination(*(S.Copula((12,), xi=xi, marginal_law=Tabulated.of(np.exp)) for xi in (0.5, 1.0)))
+    found = predict(skewed)
+    assert (found.verdict, found.theory) == ("undecided", "none") and "sign symmetric" in found.reason
+    assert "none that covers the task" in str(found) and found.flow is None
+    loss = predict(lf.Discrimination(*VERDICTS["binary"][0].stimuli, loss="absolute"))
+    assert loss.verdict == "undecided" and "mean squared error" in loss.reason
+
+
+def test_mistakes_are_errors_not_verdicts():
+    which = VERDICTS["binary"][0]
+    with pytest.raises(InputError, match="`initial`"):
+        predict(which, initial=np.zeros((STARTS, 1, 39)))
+    with pytest.raises(InputError, match="a sweep"):
+        predict(task(S.NLGP, xi=WIDE, gain=np.array([1.0, 2.0])))
+    with pytest.raises(InputError, match="members"):
+        predict(which, starts=0)
+
+
+@pytest.mark.parametrize("xi", [(1.0, 3.0), (0.5, 1.5)], ids=str)
+def test_critical_kurtosis_is_where_a_flat_field_gives_way(xi):
+    which = task(S.Gaussian, xi=xi)
+    critical = critical_kurtosis(which)
+    # Two normals at ±m have excess kurtosis −2m⁴. Their copula has nearly the Gaussian's covariance.
+    for share, unstable in ((0.7, False), (1.3, True)):
+        law = NormalMixture((-share * critical / 2) ** 0.25)
+        stimuli = [S.Copula((40,), xi=one, marginal_law=law) for one in xi]
+        copulas = lf.Discrimination(*stimuli)
+        assert (top_rate_of(copulas) > 0) == unstable
+        assert (law.excess_kurtosis < critical_kurtosis(copulas)) == unstable
+
+
+def top_rate_of(copulas):
+    """Largest growth rate of a mode across the flat steady field of the effective flow."""
+    flow = EffectiveFlow().flow(copulas, lf.networks.SingleNeuron())
+
+    def velocity(w):
+        return -flow({"weights": w[None, :]})[1]["weights"][0]
+
+    level = scipy.optimize.brentq(lambda c: float(velocity(jnp.full(40, c))[0]), 1e-3, 1.0, xtol=1e-14)
+    rates = np.linalg.eigvals(np.asarray(jax.jacfwd(velocity)(jnp.full(40, level))))
+    flat = np.argmin(np.abs(rates + velocity_slope(velocity, level)))
+    return np.delete(rates.real, flat).max()
+
+
+def velocity_slope(velocity, level, step=1e-6):
+    """Rate at which a flat field returns to its level."""
+    up, down = (float(velocity(jnp.full(40, level + d))[0]) for d in (step, -step))
+    return -(up - down) / (2 * step)
+
+
+def test_critical_kurtosis_of_the_paper_settings():
+    assert abs(critical_kurtosis(task(S.Gaussian, xi=WIDE)) + 0.2855) < 1e-3
+    # The longer lengthscale first: a flat field is no winner of the Gaussian task.
+    assert math.isnan(critical_kurtosis(task(S.Gaussian, xi=(3.0, 1.0))))
+    assert math.isnan(critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(1, 2))))
+    # It does not depend on the unit of the labelled class's label.
+    assert critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(0, 2))) == critical_kurtosis(task(S.Gaussian, xi=WIDE))
+
+
+def test_best_known_theory_of_a_class():
+    names = [type(BestKnown().response_theory(s)).__name__ for s in (S.StudentT(40), S.Ising(40), S.Kur(40))]
+    assert names == ["LinearResponse", "ExactIsing", "EffectiveFlow"]
