@@ -78,19 +78,21 @@ def tasks() -> dict[str, Any]:
     return found
 
 
-def trained(task: lf.Discrimination) -> tuple[str, float]:
-    """What training ends in, by the median IPR of its last tenth, and that IPR."""
+def trained(task: lf.Discrimination, largest_rate: float) -> tuple[str, float]:
+    """What training ends in, by the median IPR of its last tenth, and that IPR; at a rate well below the largest."""
+    rate = min(RATE, largest_rate / 4)
+    steps = round(STEPS * RATE / rate)
     symmetric = all(one.translation_invariant and one.sign_symmetric for one in task.stimuli)
     run = lf.train(
         task,
         lf.networks.SingleNeuron(),
-        learning_rate=RATE,
-        steps=STEPS,
+        learning_rate=rate,
+        steps=steps,
         batch=BATCH if symmetric else 20 * BATCH,
         members=MEMBERS,
         seed=1,
         estimator="orbit" if symmetric else "independent",
-        record=lf.Record(every=STEPS // 50, what=("ipr",)),
+        record=lf.Record(every=steps // 50, what=("ipr",)),
     )
     ipr = float(np.median(run.ipr[:, -5:, 0]))
     return ("localized" if ipr > localized_from(task.size) else "oscillatory"), ipr
@@ -101,7 +103,7 @@ def row(name: str, task: lf.Discrimination) -> dict[str, Any]:
     start = time.perf_counter()
     said = lf.predict(task)
     predicted = time.perf_counter() - start
-    did, ipr = trained(task)
+    did, ipr = trained(task, said.largest_rate)
     return {
         "task": name,
         "verdict": said.verdict,

@@ -136,6 +136,18 @@ class Trajectory:
             refuse(f"`{name}`", Said("a trajectory without it"), "recorded", advice)
         return self.series[name]
 
+    def members(self, which: slice) -> Trajectory:
+        """Some of the members, as a trajectory of their own; the specification remains that of all."""
+        return dataclasses.replace(
+            self,
+            times=self.times if self.times.ndim == 1 else self.times[which],
+            initial=self.initial[which],
+            final=self.final[which],
+            series={name: values[which] for name, values in self.series.items()},
+            outcome=self.outcome[which],
+            events={name: values[which] for name, values in self.events.items()},
+        )
+
     def to_xarray(self) -> Any:
         """The recorded series as an `xarray.Dataset` with named axes."""
         import json

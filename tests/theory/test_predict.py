@@ -99,7 +99,7 @@ def test_mistakes_are_errors_not_verdicts():
         predict(which, initial=np.zeros((STARTS, 1, 39)))
     with pytest.raises(InputError, match="a sweep"):
         predict(task(S.NLGP, xi=WIDE, gain=np.array([1.0, 2.0])))
-    with pytest.raises(InputError, match="members"):
+    with pytest.raises(InputError, match="starts"):
         predict(which, starts=0)
 
 
@@ -142,6 +142,17 @@ def test_critical_kurtosis_of_the_paper_settings():
     assert math.isnan(critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(1, 2))))
     # It does not depend on the unit of the labelled class's label.
     assert critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(0, 2))) == critical_kurtosis(task(S.Gaussian, xi=WIDE))
+
+
+def test_largest_learning_rate():
+    # Gradient descent at this rate, and not at a higher one, holds the fastest mode of the Gaussian task.
+    which = task(S.SinglePulse, (12,), shortest=(1, 3), longest=(2, 4))
+    rate = predict(which).largest_rate
+    network = lf.networks.SingleNeuron()
+    for share, steady in ((0.9, True), (1.1, False)):
+        run = lf.train(which, network, learning_rate=share * rate, steps=2000, estimator="exact", batch=2, members=4)
+        moved = np.abs(run.weights[:, -1] - run.weights[:, -2]).max()
+        assert (moved < 1e-5) == steady
 
 
 def test_best_known_theory_of_a_class():

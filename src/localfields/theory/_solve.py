@@ -151,7 +151,7 @@ def _start(
     task: Discrimination, network: Network, initial: Any, members: int | None, seed: int
 ) -> tuple[dict[str, np.ndarray], int]:
     """Parameters of every member, and their number; drawn at the caller's precision, as `train` draws them."""
-    given = None if initial is None else _given(initial, network.hidden, task.shape)
+    given = None if initial is None else given_fields(initial, network.hidden, task.shape)
     lengths = {
         name: length
         for name, length in (
@@ -172,7 +172,8 @@ def _start(
     return params, count
 
 
-def _given(initial: Any, hidden: int, lattice: tuple[int, ...]) -> np.ndarray:
+def given_fields(initial: Any, hidden: int, lattice: tuple[int, ...]) -> np.ndarray:
+    """Fields to start from, (member, neuron, size), from what a user gave."""
     advice = "Give (neuron, *shape) or (member, neuron, *shape)."
     array = Row(axes=None, hint=advice).check("initial", initial)
     fields = (hidden, *lattice)
