@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .analysis import compare as compare
     from .experiments import Experiment as Experiment
     from .experiments import Solution as Solution
+    from .experiments import Sweep as Sweep
     from .experiments import Training as Training
     from .experiments import run_or_load as run_or_load
     from .store import Store as Store
@@ -46,6 +47,7 @@ _names = {
     "Record": "training",
     "Solution": "experiments",
     "Store": "store",
+    "Sweep": "experiments",
     "Training": "experiments",
     "Trajectory": "trajectory",
     "compare": "analysis",

@@ -13,7 +13,10 @@ from typing import Any
 COMMANDS = {
     "predict": "Say whether a receptive field will become localized, where, when and why, without training.",
     "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
+    "run": "Carry out an experiment, from a file or from options, and keep its result in a store.",
+    "runs": "List, show, export, verify and remove stored runs.",
     "sample": "Draw samples of a stimulus, to a file or as a picture.",
+    "sweep": "Repeat an experiment over values of its fields and over seeds, here or on a cluster.",
     "train": "Train an ensemble of networks to tell two lengthscales of a stimulus apart.",
 }
 

@@ -5,4 +5,11 @@ from .experiment import Method as Method
 from .experiment import Solution as Solution
 from .experiment import Training as Training
 from .experiment import experiment_from as experiment_from
+from .results import SweepResult as SweepResult
 from .run import run_or_load as run_or_load
+from .runner import SweepProgress as SweepProgress
+from .runner import run_sweep as run_sweep
+from .runner import stored_points as stored_points
+from .runner import stored_sweeps as stored_sweeps
+from .sweep import Sweep as Sweep
+from .sweep import sweep_from as sweep_from

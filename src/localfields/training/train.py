@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 
 from .. import __version__
 from .._check import Said, refuse
@@ -18,7 +19,7 @@ from .._types import working_dtype
 from ..networks import Network
 from ..tasks import Discrimination, initial_params
 from ..trajectory import Outcome, Trajectory
-from .engine import State, advance, look, start_state
+from .engine import Setting, State, advance, look, start_state
 from .loop import Keep, Loop, Progress
 from .plan import Plan, flow_times, given_fields, make_plan
 from .record import LARGEST, Record
@@ -95,13 +96,14 @@ def train(
         refuse("The memory for records", Said(f"{size / 1e9:.1f} GB"), f"at most {LARGEST / 1e9:g} GB", advice)
     clock = time.perf_counter()
     begin = start()
-    state = advance(plan.program, plan.setting, begin, 0)
+    forward = _divided(advance, plan.count)
+    state = forward(plan.program, plan.setting, begin, 0)
     first = jax.block_until_ready(_see(plan, state))
     compiled = time.perf_counter() - clock
     clock = time.perf_counter()
     at = record.at(steps)
     times = flow_times(np.asarray(at), plan.rate, plan.program.schedule)
-    go, see = functools.partial(advance, plan.program, plan.setting), functools.partial(_see, plan)
+    go, see = functools.partial(forward, plan.program, plan.setting), functools.partial(_see, plan)
     loop = Loop(go, see, at, times, rest, on_progress, cancel, keep)
     state = loop.run(state, first)
     seconds = time.perf_counter() - clock
@@ -144,7 +146,20 @@ def _seed(seed: Any) -> int | tuple[int, ...]:
 
 
 def _see(plan: Plan, state: State) -> dict[str, jax.Array]:
-    return look(plan.view, plan.setting, state.params, state.step)
+    return _divided(look, plan.count)(plan.view, plan.setting, state.params, state.step)
+
+
+@functools.cache
+def _divided(call: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """`call`, with members divided over the devices where there are several and all get as many."""
+    devices, each, same = jax.devices(), PartitionSpec("member"), PartitionSpec()
+    if len(devices) == 1 or count % len(devices):
+        return call
+    state: Any = State(each, each, each, same) if call is advance else each  # pyright: ignore[reportArgumentType]
+    setting: Any = Setting(each, same, each, each, same)  # pyright: ignore[reportArgumentType]
+    more = {"mesh": Mesh(devices, ("member",)), "in_specs": (setting, state, same), "out_specs": state}
+    part = lambda static, *args: jax.shard_map(functools.partial(call, static), check_vma=False, **more)(*args)  # noqa: E731
+    return jax.jit(part, static_argnums=0)
 
 
 def _check_callbacks(rest: Any, on_progress: Any, cancel: Any) -> None:

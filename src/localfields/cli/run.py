@@ -1,0 +1,136 @@
+"""`localfields run`: one experiment, computed once; its result is kept, and what was interrupted goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .._spec import from_text, name_of, registered
+from ._classes import read_task
+from ._options import (
+    Option,
+    changed,
+    field_options,
+    option,
+    run_command,
+    run_one_of,
+    use_compilation_cache,
+    with_options,
+)
+from .train import SUFFIXES, _LiveTable, _network, _write
+
+OPTIONS = {
+    "store": option(str, "", "folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH"),
+    "out": option(str, "", "file to write as well: .npz, or .nc (netCDF)", "PATH"),
+    "plot": option(bool, False, "draw a picture, beside --out or named after the stimulus"),
+    "overwrite": option(bool, False, "replace files that exist"),
+}
+NETWORK = option(str, "single-neuron", "architecture; its own options follow below", "NAME")
+
+ABOUT = """Carry out an experiment and keep its result in a store; asked for again, it is read from there. What was
+interrupted goes on where it was. From options, as of `localfields train`:
+
+  localfields run nlgp --gain 100 --xi 1,3 --steps 2000
+
+or from a file, localfields run FILE.toml (or .json), such as
+
+  [task]
+  stimuli = [{type = "nlgp", shape = [40], gain = 100, xi = 1}, {type = "nlgp", shape = [40], gain = 100, xi = 3}]
+  [network]
+  type = "single-neuron"
+  [method]
+  type = "training"
+  steps = 2000"""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Read a file, or offer every registered stimulus."""
+    from ..experiments import Experiment, Training
+
+    if argv and argv[0].endswith((".toml", ".json")):
+        from ..experiments.document import read_experiment
+
+        def of_file(**values: Any) -> None:
+            _run(read_experiment(argv[0]), **values)
+
+        run_command(with_options(of_file, OPTIONS, Experiment), argv[1:], f"localfields run {argv[0]}")
+        return
+    commands = {name: _command(cls, field_options(Training)) for name, cls in registered("stimulus").items()}
+    run_one_of(commands, argv, "localfields run", "stimulus", ABOUT)
+
+
+def _command(cls: Any, of_training: Any) -> Any:
+    from ..experiments import Experiment, Training
+    from ..tasks import Discrimination
+
+    own, of_task, of_network = field_options(cls), field_options(Discrimination), network_options()
+
+    def command(**values: Any) -> None:
+        task = read_task(cls, own, of_task, values)
+        network = _network(values.pop("network"), changed(of_network, values))
+        _run(Experiment(task, network, from_text(Training, changed(of_training, values))), **values)
+
+    return with_options(command, {**own, **of_training, "network": NETWORK, **OPTIONS, **of_task, **of_network}, cls)
+
+
+def _run(experiment: Any, store: str, out: str, plot: bool, overwrite: bool) -> None:
+    from rich.console import Console
+
+    from ..experiments import run_or_load
+    from ..store import Store
+
+    name = name_of(type(experiment.task.stimuli[0]))
+    target, picture = _output_files(name, out, plot, overwrite)
+    use_compilation_cache()
+    where, digest = Store(store or None), experiment.digest
+    known = digest in where
+    with _LiveTable(Console(stderr=True)) as table:
+        found = run_or_load(experiment, where, on_progress=table.show)
+    if found.stopped == "cancelled":
+        print(f"interrupted at step {found.steps[-1]}; the same command goes on from there.", file=sys.stderr)
+        sys.exit(130)
+    print(f"{'loaded' if known else 'stored as'} {digest[:12]} {'from' if known else 'in'} {where.path}")
+    _show(found, target, picture)
+
+
+def network_options() -> dict[str, Option]:
+    """The fields of every network, as options that are empty unless given."""
+    found = {}
+    for cls in registered("network").values():
+        for name, (kind, default, help, metavar) in field_options(cls).items():
+            found[name] = option(kind, "", f"{help} (the network's own default: {default})", metavar)
+    return found
+
+
+def _output_files(name: str, out: str, plot: bool, overwrite: bool) -> tuple[Path | None, Path | None]:
+    """Where arrays and a picture are to go, checked before anything is computed."""
+    from .._files import check_target
+
+    target = Path(out) if out else None
+    picture = (target or Path(name)).with_suffix(".png") if plot else None
+    if target is not None:
+        check_target(target, SUFFIXES, overwrite)
+    if picture is not None:
+        check_target(picture, (".png",), overwrite)
+    return target, picture
+
+
+def _show(run: Any, target: Path | None, picture: Path | None) -> None:
+    """Print what a run is, and write what was asked for."""
+    from .._files import publish
+
+    print(run)
+    compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
+    print(
+        f"  ran in {seconds:.1f} s" if compiled is None else f"  compiled in {compiled:.1f} s, ran in {seconds:.1f} s"
+    )
+    if target is not None:
+        publish(target, lambda path: _write(path, run))
+        print(f"wrote {target}")
+    if picture is not None:
+        from ..plots.trajectory import save_overview
+
+        publish(picture, lambda path: save_overview(run, path))
+        print(f"drew {picture}")

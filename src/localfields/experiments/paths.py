@@ -1,0 +1,124 @@
+"""Names of fields inside an experiment: `gain`, `xi[1]`, `network.init_scale`, `task.stimuli.1.xi`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._check import Said, refuse, unknown
+from .._spec import Choice, Count, Nested, Number, Spec, fields
+
+Path = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """The fields that a name stands for: one, or the same of every class."""
+
+    label: str
+    paths: tuple[Path, ...]
+    kind: Any
+
+    def plain(self, value: Any) -> Any:
+        """A value for these fields in its JSON form; a list is one value a class where a field takes no list itself.
+
+        Raises:
+            InputError: When the value is illegal.
+        """
+        if self.is_class_wise(value):
+            if len(value) != len(self.paths):
+                advice = f"There are {len(self.paths)} classes; `{self.label}[1]` names the field of class 1 alone."
+                refuse(f"A value of `{self.label}`", value, "one number for all classes, or one a class", advice)
+            return [self._one(one) for one in value]
+        return self._one(value)
+
+    def _one(self, value: Any) -> Any:
+        found = self.kind.check(self.label, value)
+        if isinstance(self.kind, Number) and np.ndim(found):
+            refuse(f"A value of `{self.label}`", value, "one number", "Each point of a sweep has one.")
+        return self.kind.encode(found)
+
+    def is_class_wise(self, value: Any) -> bool:
+        """Whether a value is one a class."""
+        return isinstance(value, (list, tuple)) and isinstance(self.kind, (Number, Count, Choice, Nested))
+
+    def spread(self, value: Any) -> dict[Path, Any]:
+        """The value of every field, from what `plain` returned."""
+        each = value if self.is_class_wise(value) else [value] * len(self.paths)
+        return dict(zip(self.paths, each, strict=True))
+
+
+def places(value: Spec, at: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every field inside a specification, with its kind; those of nested ones follow."""
+    for field, say in fields(type(value)):
+        here, inner = (*at, field.name), getattr(value, field.name)
+        yield here, say.kind
+        if isinstance(inner, Spec):
+            yield from places(inner, here)
+        elif isinstance(inner, tuple):
+            for index, part in enumerate(inner):
+                if isinstance(part, Spec):
+                    yield from places(part, (*here, index))
+
+
+def resolve(value: Spec, text: Any) -> Target:
+    """Find what a name stands for.
+
+    The name is the end of a path: `gain` is that field of every class, `xi[1]` or `task.stimuli.1.xi` that of class 1
+    alone. If fields of different meaning end alike, more of the path must be given.
+
+    Raises:
+        InputError: When there is no such field, or there are several.
+
+    Example:
+        >>> import localfields as lf
+        >>> resolve(lf.Experiment(), "xi[1]").paths
+        (('task', 'stimuli', 1, 'xi'),)
+    """
+    known = list(places(value))
+    if not isinstance(text, str) or not re.fullmatch(r"[a-z]\w*(\.\w+|\[\d+\])*", text):
+        refuse("The name of a field", text, "a name, such as gain, xi[1] or network.init_scale", "Check its spelling.")
+    tokens = text.replace("[", ".").replace("]", "").split(".")
+    names = [token for token in tokens if not token.isdigit()]
+    index = [int(token) for token in tokens if token.isdigit()]
+    hits = [(path, kind) for path, kind in known if _names(path)[-len(names) :] == names]
+    if not hits:
+        unknown("The name of a field", text, {_names(path)[-1] for path, _ in known})
+    meanings = {".".join(_names(path)) for path, _ in hits}
+    if len(meanings) > 1:
+        refuse(f"The field `{text}`", Said(f"several: {', '.join(sorted(meanings))}"), "one", "Give more of its path.")
+    if index:
+        hits = [(path, kind) for path, kind in hits if [part for part in path if isinstance(part, int)] == index]
+    if not hits:
+        refuse(f"The class in `{text}`", Said(str(*index[:1])), "one of the task", "Classes are counted from 0.")
+    label = names[-1] + "".join(f"[{one}]" for one in index)
+    return Target(label, tuple(path for path, _ in hits), hits[0][1])
+
+
+def _names(path: Path) -> list[str]:
+    return [part for part in path if isinstance(part, str)]
+
+
+def placed(value: Any, changes: Mapping[Path, Any]) -> Any:
+    """A copy of a specification with the fields at some paths changed, all at once.
+
+    Raises:
+        InputError: When the result is illegal.
+
+    Example:
+        >>> import localfields as lf
+        >>> placed(lf.Experiment(), {("task", "stimuli", 1, "xi"): 5.0}).task.stimuli[1].xi
+        5.0
+    """
+    if () in changes:
+        return changes[()]
+    below: dict[Any, dict[Path, Any]] = {}
+    for path, new in changes.items():
+        below.setdefault(path[0], {})[path[1:]] = new
+    if isinstance(value, tuple):
+        return tuple(placed(part, below[index]) if index in below else part for index, part in enumerate(value))
+    return value.replace(**{name: placed(getattr(value, name), inner) for name, inner in below.items()})

@@ -1,0 +1,288 @@
+"""A sweep is a value: an experiment, the fields that vary, and seeds; its points run together where one program can."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Choice, Count, Nested, Number, Spec, declare, fields, from_json, number_values
+from .experiment import SCHEMA, Experiment, Seeds
+from .paths import Path, Target, placed, resolve
+from .values import spread
+
+CHUNK = 256  # members of an ensemble, at most
+LARGEST = 10**7  # points
+SWEPT_METHOD = ("learning_rate",)  # numbers of a method that may differ between the members of an ensemble
+SEEDS: Path = ("method", "seed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Axes:
+    """Fields and their values, in order: the axes of a sweep."""
+
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = "NAME=VALUES"
+
+    def check(self, name: str, value: Any) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
+        """Return pairs of a name and its values, or refuse."""
+        advice = "For example {'gain': [1, 10, 100]}."
+        pairs = list(value.items()) if isinstance(value, Mapping) else value
+        if not isinstance(pairs, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
+            refuse(f"`{name}`", value, "fields with lists of values", advice)
+        found = []
+        for field, values in pairs:
+            values = spread(values) if isinstance(values, str) else values
+            values = values.tolist() if isinstance(values, np.ndarray) else values
+            if not isinstance(values, (list, tuple, range)) or not len(values):
+                refuse(f"The values of `{field}`", values, "a list of at least one", advice)
+            found.append((field, tuple(values)))
+        return tuple(found)
+
+    def encode(self, value: tuple[tuple[str, tuple[Any, ...]], ...]) -> list[Any]:
+        """The JSON form: pairs, whose order is that of the axes."""
+        return [[name, list(values)] for name, values in value]
+
+
+class Sweep(Spec):
+    """An experiment repeated over values of its fields, and over seeds.
+
+    Points that differ in numbers alone (gains, lengthscales, learning rates, …) and in seeds run together, as ensembles
+    of at most `chunk` members; what changes the program (batch, shape, estimator, …) runs apart. With independent draws
+    a point is what the same experiment alone would be. With `shared` draws the seeds of one ensemble see one stream,
+    that of its first seed, and differ in where they start.
+
+    Example:
+        >>> import localfields as lf
+        >>> sweep = lf.Sweep(lf.Experiment(), {"gain": [1, 10, 100], "batch": [100, 200]}, seeds=5)
+        >>> len(sweep), sweep.shape, [len(one.points) for one in sweep.ensembles()]
+        (30, (3, 2, 5), [15, 15])
+    """
+
+    family: ClassVar[str] = "sweep"
+
+    base: Experiment = declare(Experiment(), Nested("experiment"), help="what every point has in common")
+    axes: Any = declare((), Axes(), help="fields and the values each takes")
+    seeds: Any = declare(1, Seeds(), help="how many, from that of the experiment on; or a list of them")
+    together: str = declare("grid", Choice(("grid", "list")), help="every combination of values, or one after another")
+    chunk: int = declare(CHUNK, Count(high=10**6), help="members of an ensemble, at most")
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Bring values into the form of their fields, and a number of seeds into the seeds."""
+        base: Any = Nested("experiment").check("base", given["base"])
+        _check_base(base)
+        axes = []
+        for name, values in Axes().check("axes", given["axes"]):
+            target = resolve(base, name)
+            axes.append((name, tuple(target.plain(one) for one in values)))
+        seeds = given["seeds"]
+        if isinstance(seeds, (int, np.integer, float)) and not isinstance(seeds, bool):
+            first, count = base.method.seed, Count(high=LARGEST).check("seeds", seeds)
+            _check_size(given["together"], axes, count)
+            seeds = range(first, first + count)
+        seeds = tuple(seeds) if isinstance(seeds, range) else seeds
+        return {**given, "base": base, "axes": axes, "seeds": seeds}
+
+    def __check_init__(self):
+        """Refuse axes that do not fit together."""
+        targets = [resolve(self.base, name) for name, _ in self.axes]
+        paths = [path for target in targets for path in target.paths]
+        for place, path in enumerate(paths):
+            if path in (SEEDS, ("method", "members")):
+                refuse("A field of a sweep", path[-1], "one other than seeds and members", "Give the sweep `seeds`.")
+            others = paths[:place] + paths[place + 1 :]
+            if any(other[: len(path)] == path for other in others):
+                refuse("The fields of a sweep", Said(f"`{path[-1]}` twice"), "different ones", "Give each once.")
+        for what, values in (*self.axes, ("seeds", self.seeds)):
+            if len({json.dumps(one, sort_keys=True) for one in values}) < len(values) and self.together == "grid":
+                refuse(f"The values of `{what}`", list(values), "all different", "Drop the repeated ones.")
+        lengths = {len(values) for _, values in self.axes}
+        if self.together == "list" and len(lengths) > 1:
+            got = Said(", ".join(f"{name} has {len(values)}" for name, values in self.axes))
+            refuse("The lists of a sweep", got, "of one length", "Give each field as many values.")
+        _check_size(self.together, self.axes, len(self.seeds))
+
+    @property
+    def targets(self) -> list[Target]:
+        """What the axes change."""
+        return [resolve(self.base, name) for name, _ in self.axes]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Short names of the fields that vary; in full where two end alike."""
+        short = [target.label for target in self.targets]
+        return tuple(n if short.count(one) > 1 else one for one, (n, _) in zip(short, self.axes, strict=True))
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the axes of a result: the labels (or `point`, for lists), then `seed`."""
+        return (*(self.labels if self.together == "grid" else ("point",)), "seed")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values along each of `dims`."""
+        counts = [len(values) for _, values in self.axes]
+        counts = counts if self.together == "grid" else counts[:1] or [1]
+        return (*counts, len(self.seeds))
+
+    def __len__(self) -> int:
+        """Number of points."""
+        return math.prod(self.shape)
+
+    def chosen(self, points: Any) -> list[np.ndarray]:
+        """Of points, counted in the order of `dims` with seeds fastest: places in each axis, then in the seeds."""
+        *places, seed = np.unravel_index(np.atleast_1d(points), self.shape)
+        return [*(places if self.together == "grid" else [places[0]] * len(self.axes)), seed]
+
+    def point(self, index: int) -> Experiment:
+        """The experiment of one point.
+
+        Raises:
+            InputError: When its values do not fit together.
+        """
+        return self.together_as((index,))
+
+    def together_as(self, points: tuple[int, ...]) -> Experiment:
+        """One experiment whose members are these points; of one point, that point's own.
+
+        Raises:
+            InputError: When values do not fit together.
+        """
+        *places, seed = self.chosen(points)
+        alone = len(points) == 1
+        changes: dict[Path, Any] = {}
+        for target, (_, values), place in zip(self.targets, self.axes, places, strict=True):
+            if alone or not self._varies(target):
+                changes |= target.spread(values[place[0]])
+            else:
+                each = [target.spread(values[one]) for one in place]
+                changes |= {path: np.array([one[path] for one in each]) for path in target.paths}
+        seeds = tuple(self.seeds[one] for one in seed)
+        changes |= {SEEDS: seeds[0]} if alone else {SEEDS: seeds, ("method", "members"): len(points)}
+        return placed(self.base, changes)
+
+    def _varies(self, target: Target) -> bool:
+        """Whether the members of one ensemble may differ in this."""
+        if not isinstance(target.kind, Number) or not self._takes_seeds:
+            return False
+        room = {path[0] for path in target.paths}
+        if getattr(self.base.method, "estimator", "") == "shared" and target.paths[0][:2] == ("task", "stimuli"):
+            return False  # members that differ in what they see have nothing to share
+        return room <= {"task", "network"} or target.paths == (("method", *SWEPT_METHOD),)
+
+    @property
+    def _takes_seeds(self) -> bool:
+        """Whether members of the method can have a seed each."""
+        return any(isinstance(say.kind, Seeds) for _, say in fields(type(self.base.method)))
+
+    def ensembles(self) -> list[Ensemble]:
+        """The points, divided into those that run together; nothing is validated yet."""
+        points = np.arange(len(self))
+        *places, seed = self.chosen(points)
+        apart = [place for target, place in zip(self.targets, places, strict=True) if not self._varies(target)]
+        apart = apart if self._takes_seeds else [*apart, *places, seed]
+        _, group = np.unique(np.stack(apart, axis=1), axis=0, return_inverse=True) if apart else (None, points * 0)
+        order = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        found = []
+        for members in np.split(order, starts[1:]):
+            size = math.ceil(len(members) / math.ceil(len(members) / self.chunk))  # even: few sizes, few programs
+            for start in range(0, len(members), size):
+                found.append(Ensemble(self, tuple(members[start : start + size].tolist())))
+        return found
+
+    def values(self, points: Any) -> list[dict[str, Any]]:
+        """What sets points apart: the value of every field that varies, and the seed."""
+        *places, seed = self.chosen(points)
+        columns = {
+            label: [values[one] for one in place]
+            for label, (_, values), place in zip(self.labels, self.axes, places, strict=True)
+        }
+        columns["seed"] = [self.seeds[one] for one in seed]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def canonical(self) -> str:
+        """The specification as one line of JSON, with the version of the schema."""
+        plain = {"schema": SCHEMA, **self.to_json()}
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+
+def _check_size(together: Any, axes: Any, seeds: int) -> None:
+    lengths = [len(values) for _, values in axes]
+    size = seeds * (math.prod(lengths) if together == "grid" else max(lengths, default=1))
+    if size > LARGEST:
+        refuse("The points of a sweep", size, f"at most {LARGEST}", "Divide it into several sweeps.")
+
+
+def _check_base(base: Experiment) -> None:
+    advice = "Give the sweep `axes` and `seeds` instead."
+    method: Any = base.method
+    if getattr(method, "members", 1) != 1 or not isinstance(method.seed, int):
+        refuse("The experiment of a sweep", Said("an ensemble"), "one run", advice)
+    if base.initial.ndim > 1 + len(base.task.shape):
+        refuse(
+            "`initial` of a sweep", Said(f"shape {base.initial.shape}"), "(neuron, *shape)", "Give one start for all."
+        )
+    swept = [name for name, value in number_values(base) if np.ndim(value)]
+    if swept:
+        refuse("The experiment of a sweep", Said(f"one with several values of `{swept[0]}`"), "one run", advice)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Some points of a sweep that run as one experiment."""
+
+    sweep: Sweep
+    points: tuple[int, ...]
+
+    @functools.cached_property
+    def experiment(self) -> Experiment:
+        """The experiment whose members they are."""
+        return self.sweep.together_as(self.points)
+
+    @functools.cached_property
+    def text(self) -> str:
+        """Its canonical form."""
+        return self.experiment.canonical()
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Its name in the store."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def halves(self) -> list[Ensemble]:
+        """Two of half the size: what to try when something is wrong with one of many."""
+        middle = len(self.points) // 2
+        return [Ensemble(self.sweep, part) for part in (self.points[:middle], self.points[middle:])]
+
+
+def sweep_from(plain: Any) -> Sweep:
+    """Build a sweep from plain values, as JSON or TOML give them.
+
+    Raises:
+        InputError: When something is unknown or illegal, or of a newer schema.
+    """
+    if not isinstance(plain, dict):
+        refuse("A sweep", plain, "an object with `base`, `axes` and `seeds`", "See `localfields sweep --help`.")
+    given = {"type": "sweep/sweep", **plain}
+    schema = given.pop("schema", SCHEMA)
+    if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
+        advice = "It was written by a newer version of localfields: update this one."
+        refuse("The schema of a sweep", schema, f"at most {SCHEMA}", advice)
+    made = from_json(given)
+    if not isinstance(made, Sweep):
+        refuse("A sweep", Said(f"a {made.family}"), "a sweep", "Give `base`, `axes` and `seeds`.")
+    return made

@@ -1,0 +1,264 @@
+"""The same sweep on Dask: here, through a lost worker, through a batch system, and through a lost job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import localfields as lf
+from localfields import InputError
+from localfields.experiments import run_sweep
+from localfields.experiments.cluster import Cluster, compute, modules_of
+
+TASK = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
+BASE = lf.Experiment(TASK, method=lf.Training(steps=400, batch=2000, every=50, evaluate=50))
+SWEEP = lf.Sweep(BASE, {"coupling[1]": [0.5, 0.6, 0.7, 0.8]}, seeds=4, chunk=2)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """What the sweep gives without a cluster."""
+    return run_sweep(SWEEP, tmp_path_factory.mktemp("here"))
+
+
+def check_complete(found, here):
+    """Every point is there, once, and is what it is without a cluster."""
+    assert found.complete and not found.failures
+    points = [point for part in found.parts for point in part.points]
+    assert sorted(points) == list(range(len(SWEEP)))
+    assert sorted(found.store.digests()) == sorted({part.digest for part in SWEEP.ensembles()})
+    assert found.store.verify_all() == []
+    one, other = found.dataset(), here.dataset()
+    np.testing.assert_allclose(one["ipr"], other["ipr"], rtol=1e-9)
+    assert np.isfinite(one["ipr_over_time"]).all() and (one["outcome"] == "ok").all()
+
+
+# -- tasks ------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr("localfields.training.loop.SYNC", 0.0)  # looks at cancel at every record, however fast
+    looks, told = [], []
+    assert compute(BASE.canonical(), str(tmp_path), cancel=lambda: looks.append(1) or True).end == "cancelled"
+    assert looks and lf.Store(tmp_path).digests() == []
+    report = compute(BASE.canonical(), str(tmp_path), on_progress=told.append)
+    assert report.end == "done" and report.digest == BASE.digest and told[0].begun > 0
+    np.testing.assert_array_equal(lf.Store(tmp_path).load(BASE.digest).final, BASE.run().final)
+    assert compute(BASE.canonical(), str(tmp_path), on_progress=lambda _: pytest.fail("computed twice")).end == "done"
+
+
+def test_a_task_tells_what_went_wrong(tmp_path, monkeypatch):
+    bad = BASE.replace(method=lf.Training(batch=1))
+    report = compute(bad.canonical(), str(tmp_path))
+    assert (report.end, report.digest) == ("divide", bad.digest) and "`batch`" in report.message
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("localfields.experiments.cluster.run_or_load", full)
+    report = compute(BASE.canonical(), str(tmp_path))
+    assert report.end == "failed" and "No space left" in report.message
+
+
+def test_modules_of_a_user_are_found_by_workers(tmp_path, monkeypatch):
+    file = tmp_path / "my_stimulus.py"
+    file.write_text(
+        textwrap.dedent(
+            """
+            from localfields.stimuli import Ising
+
+            class Mine(Ising):
+                pass
+            """
+        )
+    )
+    program = f"""
+        import sys
+        from localfields.experiments.cluster import compute
+        report = compute(sys.argv[1], {str(tmp_path / "store")!r}, (("my_stimulus", {str(file)!r}),))
+        sys.exit(report.message or None)
+        """
+    monkeypatch.syspath_prepend(tmp_path)
+    import my_stimulus  # pyright: ignore[reportMissingImports]
+
+    try:
+        task = lf.Discrimination(*(my_stimulus.Mine((8,), coupling=j) for j in (0.3, 0.7)))
+        experiment = lf.Experiment(task, method=lf.Training(steps=1, batch=20))
+        assert modules_of(experiment) == (("my_stimulus", str(file)),)
+        assert modules_of(BASE) == ()
+        command = [sys.executable, "-c", textwrap.dedent(program), experiment.canonical()]
+        done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+    finally:
+        from localfields import _spec
+
+        del sys.modules["my_stimulus"], _spec._registry["stimulus"]["mine"]
+
+
+# -- clusters ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "workers", "options"),
+    [
+        ("local:2", "local", 2, {}),
+        ("local", "local", os.cpu_count(), {}),
+        ("tcp://10.0.0.1:8786", "scheduler", 0, {}),
+        ("slurm", "slurm", 1, {}),
+        ("slurm:4,queue=long,walltime=02:00:00", "slurm", 4, {"queue": "long", "walltime": "02:00:00"}),
+    ],
+)
+def test_names_of_clusters(text, kind, workers, options):
+    found = Cluster.of(text)
+    assert (found.kind, found.workers, found.options) == (kind, workers, options)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lokal:2", "local:0", "local:-1", "local:two", "local:2,queue=x", "slurm:2,walltme=1"]
+)
+def test_clusters_that_are_none(text):
+    with pytest.raises(InputError, match="cluster"):
+        Cluster.of(text)
+
+
+def test_a_scheduler_that_does_not_answer(monkeypatch, tmp_path):
+    monkeypatch.setattr("localfields.experiments.cluster.PATIENCE", "200ms")
+    with pytest.raises(InputError, match="The scheduler must be one that answers"):
+        run_sweep(SWEEP, tmp_path, cluster="tcp://127.0.0.1:9")
+
+
+def test_without_dask(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"localfields\[cluster\]"):
+        run_sweep(SWEEP, tmp_path, cluster="local:2")
+
+
+def test_a_worker_that_is_killed_loses_no_point(tmp_path, here):
+    killed = []
+    with Cluster.of("local:2").connect() as client:
+        assert set(client.run(lambda: os.environ["NPROC"]).values()) == {str(max(1, (os.cpu_count() or 1) // 2))}
+        workers = client.run(os.getpid)
+
+        def kill(progress):
+            busy = [address for address, tasks in client.processing().items() if tasks]
+            if progress.done >= 4 and not killed and busy:
+                killed.append(workers[busy[0]])
+                os.kill(killed[0], signal.SIGKILL)
+
+        found = run_sweep(SWEEP, tmp_path, cluster=client.scheduler.address, on_progress=kill)
+        assert killed and killed[0] not in client.run(os.getpid).values()
+    check_complete(found, here)
+
+
+STAND_IN = """#!/bin/sh
+# Starts the job's script in the background, in a session of its own, and prints the line that sbatch prints.
+script=$(mktemp "{folder}/job-XXXXXX"); cp "$1" "$script"
+setsid sh "$script" >"$script.log" 2>&1 &
+echo $! >>"{folder}/jobs"
+echo "Submitted batch job $!"
+"""
+CANCEL = """#!/bin/sh
+for job in "$@"; do kill -- "-$job" 2>/dev/null; done
+exit 0
+"""
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A function that returns the process of the last job; a stand-in for SLURM, unless a real one runs here."""
+    if shutil.which("slurmctld") and shutil.which("sbatch"):
+        yield None
+        return
+    folder = tmp_path / "slurm"
+    folder.mkdir()
+    for name, text in (("sbatch", STAND_IN.format(folder=folder)), ("scancel", CANCEL)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    yield lambda: [int(line) for line in (folder / "jobs").read_text().split()]
+    for job in (folder / "jobs").read_text().split() if (folder / "jobs").exists() else ():
+        with_group = ["kill", "--", f"-{job}"]
+        subprocess.run(with_group, check=False, capture_output=True)
+
+
+def test_jobs_of_a_batch_system(slurm, tmp_path, here, monkeypatch):
+    """A job is lost on the way: it is sent again, and nothing is missing."""
+    monkeypatch.chdir(tmp_path)
+    lost = []
+
+    def lose(progress):
+        if slurm is not None and progress.done >= 4 and not lost:
+            lost.extend(slurm())
+            os.killpg(lost[0], signal.SIGKILL)
+
+    begin = time.perf_counter()
+    found = run_sweep(SWEEP, tmp_path / "store", cluster="slurm:1,memory=1GB,walltime=00:10:00", on_progress=lose)
+    check_complete(found, here)
+    assert slurm is None or (lost and len(slurm()) > len(lost)), f"after {time.perf_counter() - begin:.0f} s"
+
+
+def test_the_job_script(slurm):
+    script = Cluster.of("slurm:3,queue=long,account=me,walltime=02:00:00,memory=3GB,cores=4").job_script()
+    for words in (
+        "#SBATCH -p long",
+        "#SBATCH -A me",
+        "-t 02:00:00",
+        "--cpus-per-task=4",
+        "export NPROC=4",
+        "--nthreads 1",
+    ):
+        assert words in script
+    with pytest.raises(InputError, match="slurm"):
+        Cluster.of("local:2").job_script()
+
+
+# -- devices of one machine -------------------------------------------------------------------------------------
+
+CACHED = {
+    "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),  # pyright: ignore
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
+ON_DEVICES = """
+import sys
+import jax, numpy as np
+import localfields as lf
+assert len(jax.devices()) == int(sys.argv[1])
+runs = [lf.Experiment.of(text).run() for text in sys.argv[3:]]
+found = {f"{name}{i}": getattr(run, name) for i, run in enumerate(runs) for name in ("weights", "loss")}
+np.savez(sys.argv[2], **found)
+"""
+
+
+def test_members_divided_over_devices(tmp_path):
+    """What one device gives, to rounding; where members do not divide evenly, one device takes them all.
+
+    It is not bit for bit: a program for three members may add in another order than one for six.
+    """
+    kinds = [("independent", 6), ("shared", 6), ("independent", 5)]
+    experiments = [
+        BASE.replace(method=lf.Training(steps=12, batch=40, every=4, estimator=kind, evaluate=50, members=count))
+        for kind, count in kinds
+    ]
+    results = []
+    for devices in (1, 2):
+        file = tmp_path / f"{devices}.npz"
+        flags = f"--xla_force_host_platform_device_count={devices}"
+        command = [sys.executable, "-c", ON_DEVICES, str(devices), file, *(one.canonical() for one in experiments)]
+        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_ENABLE_X64": "1", **CACHED}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+        results.append(np.load(file))
+    one, two = results
+    for place, (_, count) in enumerate(kinds):
+        assert one[f"weights{place}"].shape[0] == count
+        np.testing.assert_allclose(one[f"weights{place}"], two[f"weights{place}"], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(one[f"loss{place}"], two[f"loss{place}"], rtol=1e-9)
