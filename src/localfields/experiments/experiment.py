@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import Said, refuse, unknown
-from .._spec import Choice, Count, Nested, Row, Spec, declare, from_json, num_members, number
+from .._spec import Choice, Count, Nested, Number, Row, Spec, declare, from_json, num_members, number
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory
@@ -37,8 +37,8 @@ class Names:
             refuse(f"`{name}`", value, "a list of names", f"For example [{self.names[0]!r}].")
         for one in value:
             if one not in self.names:
-                unknown(f"A name in `{name}`", one, self.names)
-        return tuple(value)
+                unknown(f"A name in `{name}`", str(one), self.names)
+        return tuple(one for one in self.names if one in value)  # whatever their order, it is one experiment
 
     def parse(self, name: str, text: str) -> tuple[str, ...]:
         """Read names joined by commas."""
@@ -59,8 +59,9 @@ class Seeds:
     def check(self, name: str, value: Any) -> int | tuple[int, ...]:
         """Return whole numbers, or refuse."""
         kind = Count(low=0, high=2**63 - 1)
-        if isinstance(value, (tuple, list, np.ndarray)) and np.ndim(value) == 1 and len(value):
-            return tuple(kind.check(name, one) for one in np.asarray(value).tolist())
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(value, (tuple, list)) and value:
+            return tuple(kind.check(name, one) for one in value)
         return kind.check(name, value)
 
     def parse(self, name: str, text: str) -> int | tuple[int, ...]:
@@ -71,6 +72,17 @@ class Seeds:
     def encode(self, value: int | tuple[int, ...]) -> int | list[int]:
         """The JSON form."""
         return value if isinstance(value, int) else list(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class One(Number):
+    """A number that all members have in common."""
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return a float, or refuse."""
+        if np.ndim(found := super().check(name, value)):
+            refuse(f"`{name}`", value, "one number", "All members have it in common: run those that differ apart.")
+        return found
 
 
 class Method(Spec):
@@ -104,7 +116,7 @@ class Training(Method):
         Choice(("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "nadam", "adabelief")),
         help="plain gradient descent, or another name of optax",
     )
-    rest: float = number(0.0, low=0, closed=True, help="stop when fields move by less than this; 0: never")
+    rest: float = declare(0.0, One(low=0, closed=True), help="stop when fields move by less than this; 0: never")
     every: int = declare(10, Count(high=10**9), help="steps between records")
     what: tuple[str, ...] = declare(Record().what, Names(KNOWN), help="what is recorded")
     evaluate: int = declare(2000, Count(high=10**9), help="held-out samples a record")
@@ -113,7 +125,7 @@ class Training(Method):
         """Train."""
         from ..training import train
 
-        swept = any(count is not None for count in (num_members(task), num_members(network), num_members(self)))
+        swept = any(num_members(one) is not None for one in (task, network, self)) or isinstance(self.seed, tuple)
         return train(
             task,
             network,
@@ -142,11 +154,11 @@ class Solution(Method):
 
     theory: Theory = declare(EffectiveFlow(), Nested("theory"), help="effective-flow, linear-response, exact-ising, …")
     times: np.ndarray = declare((), Row(least=0), symbol="t", help="flow times to record; empty: an even grid to rest")
-    until: float = number(1000.0, low=0, help="longest flow time, where no times are given")
-    rest: float = number(1e-6, low=0, closed=True, help="a member rests when it moves by less than this")
+    until: float = declare(1000.0, One(low=0), help="longest flow time, where no times are given")
+    rest: float = declare(1e-6, One(low=0, closed=True), help="a member rests when it moves by less than this")
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
     seed: int = declare(0, Count(low=0, high=2**63 - 1), help="of the first fields")
-    tolerance: float = number(1e-8, low=1e-14, high=0.1, help="relative error a step of the integrator")
+    tolerance: float = declare(1e-8, One(low=1e-14, high=0.1), help="relative error a step of the integrator")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Solve. It takes seconds: nothing of it is kept on the way."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .._check import refuse
-from ..store import Store
+import numpy as np
+
+from .._check import InputError, Said, refuse
+from ..store import Checkpoint, Store
 from ..trajectory import Trajectory
 from .experiment import Experiment
 
@@ -38,17 +41,51 @@ def run_or_load(
         InputError: When the experiment is none, or the stored result is damaged.
     """
     if not isinstance(experiment, Experiment):
-        refuse("`experiment`", experiment, "an Experiment", "For example `lf.Experiment(task, network, lf.Training())`.")
+        refuse(
+            "`experiment`", experiment, "an Experiment", "For example `lf.Experiment(task, network, lf.Training())`."
+        )
     store = store if isinstance(store, Store) else Store(store)
     digest = experiment.digest
+    keep = Kept(store, digest)
     if digest in store:
-        return store.load(digest)
+        return keep.done()
     with store.lock(digest):
         if digest in store:  # whoever held the lock has computed it
-            return store.load(digest)
-        keep = store.checkpoint(digest)
+            return keep.done()
         found = experiment.run(on_progress=on_progress, cancel=cancel, keep=keep)
         if found.stopped != "cancelled":
             store.save(experiment.canonical(), digest, found)
             keep.clear()
     return found
+
+
+class Kept(Checkpoint):
+    """The checkpoint of one experiment, which tells that of another by its digest."""
+
+    def __init__(self, store: Store, digest: str):
+        super().__init__(store.checkpoint(digest).path)
+        self.store, self.digest = store, digest
+
+    def load(self) -> dict[str, np.ndarray] | None:
+        """The last arrays that were saved; None when there are none.
+
+        Raises:
+            InputError: When they are of another experiment.
+        """
+        arrays = super().load()
+        other = "" if arrays is None else str(arrays.pop("digest", "unnamed"))
+        if other not in ("", self.digest):
+            expected = f"that of the run {self.digest[:12]}"
+            refuse("The checkpoint", Said(f"that of {other[:12]}"), expected, f"Remove {self.path} to start anew.")
+        return arrays
+
+    def save(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep these arrays instead."""
+        super().save({**arrays, "digest": np.array(self.digest)})
+
+    def done(self) -> Trajectory:
+        """The stored result, without the checkpoint that a process killed right after storing it left behind."""
+        found = self.store.load(self.digest)
+        with contextlib.suppress(InputError):  # the store may be one to read only
+            self.clear()
+        return found

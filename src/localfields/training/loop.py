@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,8 @@ from ..trajectory import inverse_participation_ratio
 from .engine import State
 
 SYNC = 0.15  # seconds between looks at the clock, at cancel and at rest
-KEEP = 10.0  # seconds between checkpoints, and at least ten times what one takes
+KEEP = 10.0  # seconds between checkpoints,
+APART = 30  # and at least this many times what one takes
 
 
 @runtime_checkable
@@ -72,45 +73,49 @@ class Loop:
     def run(self, state: State, first: dict[str, jax.Array]) -> State:
         """Chunks between records. The device runs ahead; Python looks at the clock and at cancel now and then.
 
-        Rest is looked for at every record, and only when asked for: where a run stops must not depend on the clock.
+        Rest is looked for at every record, and only when asked for: where a run stops must not depend on the clock. It
+        comes before cancel and checkpoints, as a run that goes on later does not look at its last record again.
         """
         self.records = [first]
         state = self._resume(state)
         begun = len(self.records) - 1
         begin = last = kept = time.perf_counter()
         pause = KEEP
+        end = "finished" if begun == len(self.at) - 1 else ""
         try:
             self._tell(state, begun, begun, 0.0)
             for index in range(begun + 1, len(self.at)):
-                before = state
                 ahead = self.go(state, self.at[index] - self.at[index - 1])
-                self.records.append(self.see(ahead))
-                state = ahead
+                seen = self.see(ahead)
+                how = self._end(index, state, ahead)
+                self.records.append(seen)
+                state, end = ahead, how
                 now = time.perf_counter()
-                if now - last >= SYNC or self.at[index] == self.at[-1]:
+                if now - last >= SYNC or end:
                     jax.block_until_ready(self.records[-1])
                     last = time.perf_counter()
                     self._tell(state, index, begun, last - begin)
-                    if self.cancel is not None and self.cancel():
-                        self.stopped = "cancelled"
+                    if end or (self.cancel is not None and self.cancel()):
                         break
-                if self.keep is not None and now - kept >= pause and self.at[index] != self.at[-1]:
+                if self.keep is not None and now - kept >= pause:
                     self._save(state)
                     kept = time.perf_counter()
-                    pause = max(KEEP, 10 * (kept - now))
-                span = self.times[..., index] - self.times[..., index - 1]
-                if (
-                    self.rest is not None
-                    and self.at[index] != self.at[-1]
-                    and _at_rest(before, state, self.rest * span)
-                ):
-                    self.stopped = "at rest"
-                    break
+                    pause = max(KEEP, APART * (kept - now))
         except KeyboardInterrupt:
-            self.stopped = "cancelled"
-        if self.keep is not None and self.stopped == "cancelled":
+            del self.records[self.at.index(int(state.step)) + 1 :]  # it may have come between a record and its state
+        self.stopped = end or "cancelled"
+        if self.keep is not None and not end:
             self._save(state)
         return state
+
+    def _end(self, index: int, before: State, now: State) -> str:
+        """How the run ends at this record, if it does."""
+        if index == len(self.at) - 1:
+            return "finished"
+        if self.rest is None:
+            return ""
+        span = self.times[..., index] - self.times[..., index - 1]
+        return "at rest" if _at_rest(before, now, self.rest * span) else ""
 
     def _tell(self, state: State, index: int, begun: int, seconds: float) -> None:
         if self.on_progress is None:
@@ -130,23 +135,39 @@ class Loop:
         self.keep.save(arrays)
 
     def _resume(self, state: State) -> State:
-        """The state and records of a checkpoint that fits this run; otherwise where it begins."""
+        """The state and records of a checkpoint of this run; without one, where it begins.
+
+        Raises:
+            InputError: When the checkpoint is of another run.
+        """
         arrays = None if self.keep is None else self.keep.load()
         if arrays is None:
             return state
+
+        def take(name: str, like: Any, *lead: int) -> np.ndarray:
+            found = arrays.get(name)
+            if found is None or (found.dtype, found.shape) != (like.dtype, (*lead, *like.shape)):
+                got = f"no `{name}`" if found is None else f"a `{name}` of {found.dtype} and shape {found.shape}"
+                self._refuse(got, f"{like.dtype} of shape {(*lead, *like.shape)}")
+            return found
+
         leaves, form = jax.tree.flatten(state)
-        first = {name: np.asarray(one)[None] for name, one in self.records[0].items()}
-        wanted = {f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(leaves)}
-        wanted |= {f"record_{name}": one for name, one in first.items()}
-        for name, old in wanted.items():
-            new = arrays.get(name)
-            same = new is not None and (new.dtype, new.ndim, new.shape[1:]) == (old.dtype, old.ndim, old.shape[1:])
-            if not same:
-                advice = "Remove it to start anew."
-                refuse("The checkpoint", Said(f"one without a fitting `{name}`"), "one of this run", advice)
-        count = len(arrays[f"record_{next(iter(first))}"]) if first else 1
-        self.records = [{name: arrays[f"record_{name}"][place] for name in first} for place in range(count)]
-        return jax.tree.unflatten(form, [jnp.asarray(arrays[f"state_{place}"]) for place in range(len(leaves))])
+        found = jax.tree.unflatten(form, [take(f"state_{place}", leaf) for place, leaf in enumerate(leaves)])
+        if int(found.step) not in self.at:
+            self._refuse(f"one at step {found.step}", f"at a step that is recorded, of {self.at[-1]}")
+        count = self.at.index(int(found.step)) + 1
+        series = {name: take(f"record_{name}", one, count) for name, one in self.records[0].items()}
+        if more := arrays.keys() - {
+            *(f"state_{place}" for place in range(len(leaves))),
+            *map("record_{}".format, series),
+        }:
+            self._refuse(f"a `{min(more)}`", "without it")
+        self.records = [{name: values[place] for name, values in series.items()} for place in range(count)]
+        return jax.tree.map(jnp.asarray, found)
+
+    def _refuse(self, got: str, expected: str) -> NoReturn:
+        advice = f"Remove {getattr(self.keep, 'path', 'it')} to start anew."
+        refuse("The checkpoint", Said(got), f"one of this run ({expected})", advice)
 
 
 def _at_rest(before: State, now: State, most: Any) -> bool:

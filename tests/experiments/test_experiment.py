@@ -1,0 +1,312 @@
+"""An experiment as a value: one canonical text, one digest, and what a person may write for it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import localfields as lf
+from localfields import InputError
+from localfields._spec import fields, from_json
+from localfields.experiments import Experiment, Method, Solution, Training, experiment, experiment_from
+from localfields.store import Store
+
+ISING = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
+NLGP = lf.Discrimination(*(lf.stimuli.NLGP((8,), xi=xi, gain=3) for xi in (0.5, 1)))
+NEURON = lf.networks.SingleNeuron(init_scale=0.1)
+QUICK = Training(steps=12, batch=10, every=3, evaluate=10)
+
+MANY = {
+    "all left out": Experiment(),
+    "ising": Experiment(ISING, NEURON, QUICK),
+    "swept": Experiment(NLGP.replace(l2=[0.0, 0.1]), NEURON, QUICK.replace(learning_rate=[0.1, 0.2])),
+    "committee": Experiment(ISING, lf.networks.Committee(2, init_scale=0.1), QUICK.replace(seed=(5, 9))),
+    "copula": Experiment(lf.Discrimination(lf.stimuli.Copula((8,), marginal_law="laplace", xi=1), NLGP.stimuli[0])),
+    "recorded": Experiment(ISING, NEURON, QUICK.replace(what=("ipr", "loss"), rest=1e-3, estimator="exact")),
+    "initial": Experiment(ISING, NEURON, QUICK, initial=np.linspace(-1, 1, 8)[None]),
+    "solution": Experiment(ISING, NEURON, Solution(lf.theory.ExactIsing(), times=[0, 0.5, 1.5], members=2)),
+    "effective flow": Experiment(NLGP, NEURON, Solution(until=3)),
+}
+each = pytest.mark.parametrize("made", MANY.values(), ids=MANY)
+
+
+# -- the canonical text -----------------------------------------------------------------------------------------
+
+
+@each
+def test_there_and_back(made):
+    text = made.canonical()
+    again = Experiment.of(text)
+    assert again.canonical() == text and again.digest == made.digest and repr(again) == repr(made)
+    plain = json.loads(text)
+    assert plain["schema"] == experiment.SCHEMA
+    assert text == json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert from_json(made.to_json()).digest == made.digest
+    assert len(made.digest) == 64 and Experiment.of(json.dumps(plain, indent=2)).digest == made.digest
+
+
+@each
+def test_a_repr_can_be_pasted_back(made):
+    names = {**vars(lf.stimuli), **vars(lf.networks), **vars(lf.marginals), **vars(lf.theory)}
+    names |= {name: getattr(lf, name) for name in ("Discrimination", "Experiment", "Solution", "Training")}
+    assert eval(repr(made), names).digest == made.digest
+
+
+def test_a_repr_of_a_large_array_says_so_and_the_canonical_text_is_whole():
+    made = MANY["initial"].replace(initial=np.arange(16.0).reshape(2, 1, 8))
+    assert "initial=<array of shape (2, 1, 8)>" in repr(made)
+    np.testing.assert_array_equal(Experiment.of(made.canonical()).initial, made.initial)
+
+
+def test_digests_do_not_differ_between_processes():
+    """They are those of another process, whatever its hash seed."""
+    texts = [made.canonical() for made in MANY.values()]
+    program = "import json, sys, localfields as lf\nprint([lf.Experiment.of(t).digest for t in json.load(sys.stdin)])"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.replace("'", '"'))
+    assert found == [made.digest for made in MANY.values()]
+    assert len(set(found)) == len(found)
+
+
+def shuffled(plain):
+    if isinstance(plain, dict):
+        return {key: shuffled(plain[key]) for key in sorted(plain, reverse=True)}
+    return [shuffled(one) for one in plain] if isinstance(plain, list) else plain
+
+
+def whole_numbers(plain):
+    """3.0 as 3, wherever that is the same number."""
+    if isinstance(plain, dict):
+        return {key: whole_numbers(value) for key, value in plain.items()}
+    if isinstance(plain, list):
+        return [whole_numbers(one) for one in plain]
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
+@each
+def test_digests_know_no_order_and_no_spelling_of_numbers(made):
+    plain = json.loads(made.canonical())
+    assert experiment_from(shuffled(plain)).digest == made.digest
+    assert experiment_from(whole_numbers(plain)).digest == made.digest
+    del plain["type"], plain["schema"]
+    assert experiment_from(plain).digest == made.digest
+
+
+def test_ways_to_write_the_same():
+    same = [
+        Training(steps=2000, learning_rate=1, seed=3, members=1),
+        Training(steps=2000.0, learning_rate=1.0, seed=np.int64(3)),
+        Training(1, 2000, seed=3),
+        from_json({"type": "method/training", "steps": 2000, "learning_rate": 1, "seed": 3}),
+    ]
+    assert len({Experiment(ISING, method=one).digest for one in same}) == 1
+    named = [Training(what=what) for what in (("loss", "ipr"), ["ipr", "loss"], ("ipr", "loss", "ipr"))]
+    assert len({Experiment(ISING, method=one).digest for one in named}) == 1
+    seeds = [Training(seed=seed) for seed in ((5, 9), [5, 9], np.array([5, 9]), (5.0, 9))]
+    assert len({Experiment(ISING, method=one).digest for one in seeds}) == 1
+    large = Experiment(ISING, method=Training(seed=2**63 - 1))
+    assert Experiment.of(large.canonical()).method.seed == 2**63 - 1
+
+
+CHANGES = {
+    Training: {
+        "learning_rate": 0.06,
+        "steps": 13,
+        "batch": 11,
+        "members": 2,
+        "seed": 1,
+        "estimator": "exact",
+        "optimizer": "adam",
+        "rest": 0.1,
+        "every": 4,
+        "what": ("loss",),
+        "evaluate": 11,
+    },
+    Solution: {
+        "theory": lf.theory.ExactIsing(),
+        "times": [0.0, 1.0],
+        "until": 2.0,
+        "rest": 0.1,
+        "members": 2,
+        "seed": 1,
+        "tolerance": 1e-7,
+    },
+    Experiment: {"task": NLGP, "network": lf.networks.SingleNeuron(), "method": Training(), "initial": np.ones((1, 8))},
+    lf.Discrimination: {
+        "stimuli": ISING.stimuli[::-1],
+        "labels": "signs",
+        "proportions": (0.25, 0.75),
+        "loss": "absolute",
+        "l1": 0.1,
+        "l2": 0.1,
+    },
+    lf.stimuli.Ising: {"shape": (9,), "coupling": 0.31},
+}
+
+
+def test_every_field_changes_the_digest():
+    base = Experiment(ISING, NEURON, QUICK)
+    solution = base.replace(method=Solution())
+    digests = [base.digest, solution.digest]
+    for cls, changes in CHANGES.items():
+        assert list(changes) == [field.name for field, _ in fields(cls)], cls  # a new field must be entered here
+    digests += [base.replace(method=QUICK.replace(**{k: v})).digest for k, v in CHANGES[Training].items()]
+    digests += [solution.replace(method=Solution(**{k: v})).digest for k, v in CHANGES[Solution].items()]
+    digests += [base.replace(**{k: v}).digest for k, v in CHANGES[Experiment].items()]
+    digests += [base.replace(task=ISING.replace(**{k: v})).digest for k, v in CHANGES[lf.Discrimination].items()]
+    for k, v in CHANGES[lf.stimuli.Ising].items():
+        digests.append(base.replace(task=lf.Discrimination(*(one.replace(**{k: v}) for one in ISING.stimuli))).digest)
+    tiny = np.nextafter(0.05, 1)
+    digests.append(base.replace(method=QUICK.replace(learning_rate=tiny)).digest)  # to the last bit
+    digests.append(base.replace(method=QUICK.replace(seed=(0,))).digest)
+    assert len(set(digests)) == len(digests)
+
+
+def test_the_schema_changes_the_digest(monkeypatch):
+    before = MANY["ising"].digest
+    monkeypatch.setattr(experiment, "SCHEMA", 2)
+    assert MANY["ising"].digest != before
+    assert Experiment.of(MANY["ising"].canonical()).digest == MANY["ising"].digest  # older and present ones are read
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------
+
+
+TEXTS = [
+    ("", "An experiment must be a JSON object, got no JSON"),
+    ("{", "no JSON"),
+    ("[" * 100_000, "no JSON"),
+    ("3", "An experiment must be an object with `task`, `network` and `method`, got 3"),
+    ("[]", "an object with `task`"),
+    ('{"schema": 2}', "The schema of an experiment must be at most 1, got 2. It was written by a newer version"),
+    ('{"schema": "1"}', "The schema of an experiment"),
+    ('{"schema": true}', "The schema of an experiment"),
+    ('{"schema": 0}', "The schema of an experiment"),
+    ('{"taks": {}}', "Did you mean `task`?"),
+    ('{"type": "task/discrimination"}', "An experiment must be an experiment, got a task"),
+    ('{"type": "method/trainig"}', "Did you mean `training`?"),
+    ('{"type": ["x"]}', "The `type` of a specification"),
+    ('{"method": "trainig"}', "Did you mean `training`?"),
+    ('{"method": {"type": "network/committee"}}', "`method` must be a method"),
+    ('{"method": {"type": "method/training", "stesp": 3}}', "Did you mean `steps`?"),
+    ('{"task": 3}', "`task` must be a task, got 3"),
+    ('{"initial": "x"}', "`initial` must be an array of numbers"),
+    ('{"initial": [1, [2]]}', "`initial` must be an array of numbers"),
+    ('{"initial": [NaN]}', "`initial` must be finite throughout"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), TEXTS, ids=[text[:40] for text, _ in TEXTS])
+def test_texts_that_are_no_experiments(text, words):
+    with pytest.raises(InputError) as told:
+        Experiment.of(text)
+    assert words in str(told.value)
+
+
+FIELDS = [
+    (Training, {"steps": 0}, "`steps` must be a whole number from 1"),
+    (Training, {"steps": 1.5}, "`steps` must be a whole number from 1"),
+    (Training, {"learning_rate": -1}, "`learning_rate` must be positive"),
+    (Training, {"seed": -1}, "`seed` must be a whole number from 0"),
+    (Training, {"seed": 2**63}, "`seed` must be a whole number from 0"),
+    (Training, {"seed": "x"}, "`seed` must be a whole number"),
+    (Training, {"seed": []}, "`seed` must be a whole number"),
+    (Training, {"seed": [1, [2]]}, "`seed` must be a whole number"),
+    (Training, {"seed": [[1, 2]]}, "`seed` must be a whole number"),
+    (Training, {"seed": (True, False)}, "`seed` must be a whole number"),
+    (Training, {"estimator": "exakt"}, "Did you mean `exact`?"),
+    (Training, {"optimizer": "adm"}, "Did you mean `adam`?"),
+    (Training, {"what": "loss"}, "`what` must be a list of names, got 'loss'. For example ['weights']."),
+    (Training, {"what": ["los"]}, "Did you mean `loss`?"),
+    (Training, {"what": [["loss"]]}, "A name in `what`"),
+    (Training, {"rest": [0.1, 0.2]}, "`rest` must be one number"),
+    (Training, {"rest": -0.1}, "`rest` must be zero or positive"),
+    (Solution, {"until": [1, 2]}, "`until` must be one number"),
+    (Solution, {"rest": [0.1]}, "`rest` must be one number"),
+    (Solution, {"tolerance": 1}, "`tolerance` must be a number above 1e-14 and below 0.1"),
+    (Solution, {"tolerance": [1e-3, 1e-4]}, "`tolerance` must be one number"),
+    (Solution, {"theory": "exakt-ising"}, "Did you mean `exact-ising`?"),
+    (Solution, {"seed": (1, 2)}, "`seed` must be a whole number"),
+    (Experiment, {"method": Training}, "`method` must be a method, got the class Training. Call it: Training()."),
+    (Experiment, {"network": ISING}, "`network` must be a network"),
+]
+
+
+@pytest.mark.parametrize(("cls", "given", "words"), FIELDS, ids=[f"{c.__name__} {g}"[:60] for c, g, _ in FIELDS])
+def test_mistakes(cls, given, words):
+    with pytest.raises(InputError) as told:
+        cls(**given)
+    assert words in str(told.value)
+
+
+def test_methods_are_registered():
+    from localfields._spec import registered
+
+    assert registered("method") == {"solution": Solution, "training": Training}
+    assert all(issubclass(one, Method) for one in registered("method").values())
+
+
+# -- carried out ------------------------------------------------------------------------------------------------
+
+
+def test_training_is_train():
+    made = MANY["ising"]
+    record = lf.Record(3, evaluate=10)
+    found, expected = made.run(), lf.train(ISING, NEURON, steps=12, batch=10, members=1, record=record)
+    assert found.specification == expected.specification
+    for name in expected.series:
+        np.testing.assert_array_equal(found.series[name], expected.series[name])
+
+
+@pytest.mark.parametrize("estimator", ["independent", "exact"])
+def test_a_list_of_seeds_is_the_runs_alone(estimator, key):
+    rng = np.random.default_rng(np.asarray(key._base_array))
+    seeds = (5, 9, *rng.integers(2**40, size=1).tolist())
+    base = Experiment(ISING, NEURON, QUICK.replace(estimator=estimator))
+    together = base.replace(method=base.method.replace(seed=seeds)).run()
+    assert together.num_members == 3
+    for m, seed in enumerate(seeds):
+        alone = base.replace(method=base.method.replace(seed=seed)).run()
+        np.testing.assert_array_equal(together.initial[m], alone.initial[0])
+        np.testing.assert_array_equal(together.weights[m], alone.weights[0])
+        np.testing.assert_array_equal(together.final[m], alone.final[0])
+    for one, other in itertools.combinations(range(3), 2):
+        assert not np.isclose(together.initial[one], together.initial[other]).any()
+    with pytest.raises(InputError, match="`seed` has 3, `members` has 2"):
+        base.replace(method=base.method.replace(seed=seeds, members=2)).run()
+
+
+def test_given_fields(key):
+    fields = np.asarray(np.random.default_rng(np.asarray(key._base_array)).normal(size=(2, 1, 8)))
+    made = Experiment(ISING, NEURON, QUICK.replace(members=2), initial=fields)
+    found = made.run()
+    np.testing.assert_array_equal(found.initial, fields)
+    np.testing.assert_array_equal(Experiment.of(made.canonical()).run().final, found.final)
+    both = made.replace(initial=fields[0]).run()
+    np.testing.assert_array_equal(both.initial, np.stack([fields[0]] * 2))
+    np.testing.assert_array_equal(both.weights[0], found.weights[0])
+    with pytest.raises(InputError, match=r"`initial` must be of shape \(1, 8\) or \(2, 1, 8\), got shape \(8,\)"):
+        made.replace(initial=fields[0, 0]).run()
+
+
+@pytest.mark.parametrize("times", [(), (0.0, 0.5, 2.0)], ids=["to rest", "times"])
+def test_solutions_are_stored_and_loaded(times, tmp_path):
+    method = Solution(lf.theory.ExactIsing(), times=times, until=4.0, members=2, seed=3)
+    made, store = Experiment(ISING, NEURON, method), Store(tmp_path)
+    found = lf.run_or_load(made, store)
+    again = lf.run_or_load(Experiment.of(made.canonical()), store)
+    more = {"times": times} if times else {"until": 4.0}
+    expected = lf.solve(ISING, lf.theory.ExactIsing(), network=NEURON, members=2, seed=3, **more)
+    for one in (found, again):
+        np.testing.assert_array_equal(one.weights, expected.weights)
+        np.testing.assert_array_equal(one.times, expected.times)
+        assert list(one.events) == list(expected.events) and one.specification == expected.specification
+    assert found.num_members == 2 and store.verify_all() == [] and store.digests() == [made.digest]
+    given = made.replace(initial=found.initial, method=method.replace(seed=4))
+    np.testing.assert_array_equal(lf.run_or_load(given, store).initial, found.initial)
