@@ -37,6 +37,8 @@ VERDICTS = {
     # Negative kurtosis, but not enough of it to leave a flat field.
     "not enough": (task(S.NLGP, xi=WIDE, gain=0.1), "oscillatory", "less than flat fields withstand"),
     "border": (task(S.NLGP, xi=WIDE, gain=0.3), "undecided", "between a wave and a bump"),
+    # Flat in the effective flow, and a bump in training: more than this flow knows.
+    "in doubt": (task(S.NLGP, xi=WIDE, gain=0.15), "undecided", "third of the critical"),
     # Negative kurtosis, too, and no localization at all.
     "shell": (task(S.EllipticalShell, xi=WIDE), "oscillatory", "elliptical"),
     "beyond dominance": (task(S.Ising, coupling=(0.3, 1.2)), "localized", "no single site outvotes"),
