@@ -423,8 +423,9 @@ def test_something_else_is_refused():
 @pytest.fixture(scope="module")
 def flows():
     """One theory from the same fields to two times, by the same number of records: one compiled program."""
-    task = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=j) for j in (0.3, 0.7)))
-    return [lf.solve(task, lf.theory.ExactIsing(), times=np.linspace(0, end, 21), members=4) for end in (20, 10)]
+    # More sites than are summed state by state: there the flow has kinks, and lines between records follow it worse.
+    task = lf.Discrimination(*(lf.stimuli.Ising((24,), coupling=j) for j in (0.3, 0.7)))
+    return [lf.solve(task, lf.theory.ExactIsing(64), times=np.linspace(0, end, 21), members=4) for end in (20, 10)]
 
 
 def test_a_theory_agrees_with_itself_on_two_grids(flows):

@@ -59,7 +59,7 @@ _names = {
 }
 
 # Reading a specification needs every class to be known, and training the exact gradients that theories offer.
-_needed = {"from_json": ("tasks", "theory"), "train": ("theory",)}
+_needed = {"from_json": ("experiments",), "train": ("theory",)}
 
 __all__ = ["__version__", *_names, *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -66,9 +66,12 @@ def make_key(seed: int) -> jax.Array:
         >>> bool((jax.random.bits(make_key(7), (3,)) == jax.random.bits(jax.random.key(7), (3,))).all())
         True
     """
-    # Made from its two words, because without x64 `jax.random.key` would drop the upper one.
-    words = np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(words), impl=KEYS)
+    return jax.random.wrap_key_data(jnp.asarray(_words(seed)), impl=KEYS)
+
+
+def _words(seed: int) -> np.ndarray:
+    # The two words of a key, because without x64 `jax.random.key` would drop the upper one.
+    return np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
 
 
 STREAM, START = 0, 1  # what a member's keys are for: its draws, its first weights
@@ -80,7 +83,8 @@ def member_keys(seed: int | tuple[int, ...], count: int, use: int) -> jax.Array:
     With one seed a member, each is the first member of an ensemble of its own.
     """
     if isinstance(seed, tuple):
-        return jnp.stack([_member_keys(make_key(one), 1, use)[0] for one in seed])
+        words = jnp.asarray(np.stack([_words(one) for one in seed]))
+        return _first_keys(jax.random.wrap_key_data(words, impl=KEYS), use)
     return _member_keys(make_key(seed), count, use)
 
 
@@ -88,3 +92,8 @@ def member_keys(seed: int | tuple[int, ...], count: int, use: int) -> jax.Array:
 def _member_keys(key: jax.Array, count: int, use: Any) -> jax.Array:
     base = jax.random.fold_in(key, use)
     return jax.vmap(lambda m: jax.random.fold_in(base, m))(jnp.arange(count))
+
+
+@jax.jit
+def _first_keys(keys: jax.Array, use: Any) -> jax.Array:
+    return jax.vmap(lambda key: jax.random.fold_in(jax.random.fold_in(key, use), 0))(keys)

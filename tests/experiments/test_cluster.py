@@ -143,7 +143,7 @@ def test_without_dask(monkeypatch, tmp_path):
 
 
 def test_a_worker_that_is_killed_loses_no_point(tmp_path, here):
-    killed = []
+    killed, before = [], dict(os.environ)
     with Cluster.of("local:2").connect() as client:
         assert set(client.run(lambda: os.environ["NPROC"]).values()) == {str(max(1, (os.cpu_count() or 1) // 2))}
         workers = client.run(os.getpid)
@@ -157,6 +157,7 @@ def test_a_worker_that_is_killed_loses_no_point(tmp_path, here):
         found = run_sweep(SWEEP, tmp_path, cluster=client.scheduler.address, on_progress=kill)
         assert killed and killed[0] not in client.run(os.getpid).values()
     check_complete(found, here)
+    assert dict(os.environ) == before  # Dask sets what workers should find here, too
 
 
 STAND_IN = """#!/bin/sh

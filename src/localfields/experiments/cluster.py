@@ -186,6 +186,7 @@ class Cluster:
                 cluster = stack.enter_context(self._jobs())
                 cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)  # a job that is lost is sent again
             else:
+                stack.enter_context(_environment_kept())
                 name = "distributed.nanny.pre-spawn-environ"
                 before = _imported("dask").config.get(name)
                 stack.enter_context(_imported("dask").config.set({name: {**before, **self.environment()}}))
@@ -216,6 +217,18 @@ class Cluster:
             scheduler_options={"dashboard_address": None},
             **more,
         )
+
+
+@contextlib.contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Put this process's environment back: Dask sets what workers should find in the process that starts them, too."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _imported(name: str, package: str | None = None) -> Any:
