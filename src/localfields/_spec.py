@@ -418,7 +418,8 @@ def _same(value: Any, default: Any) -> bool:
 
 def _shown(value: Any) -> str:
     if isinstance(value, (np.ndarray, jax.Array)):
-        return repr(np.asarray(value).tolist()) if np.size(value) <= 12 else f"<array of shape {np.shape(value)}>"
+        # Fields to start from can be pasted back; a table of thousands of numbers is not for reading.
+        return repr(np.asarray(value).tolist()) if np.size(value) <= 1024 else f"<array of shape {np.shape(value)}>"
     return repr(value)
 
 

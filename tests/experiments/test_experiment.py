@@ -58,8 +58,8 @@ def test_a_repr_can_be_pasted_back(made):
 
 
 def test_a_repr_of_a_large_array_says_so_and_the_canonical_text_is_whole():
-    made = MANY["initial"].replace(initial=np.arange(16.0).reshape(2, 1, 8))
-    assert "initial=<array of shape (2, 1, 8)>" in repr(made)
+    made = MANY["initial"].replace(initial=np.arange(2048.0).reshape(256, 1, 8))
+    assert "initial=<array of shape (256, 1, 8)>" in repr(made)
     np.testing.assert_array_equal(Experiment.of(made.canonical()).initial, made.initial)
 
 

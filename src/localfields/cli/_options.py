@@ -17,7 +17,6 @@ from typing import Annotated, Any
 import tyro
 
 from .._check import InputError, Said, refuse, shorten, unknown
-from .._spec import Many, Nested, Row, Shape, Spec, fields, from_text, name_of
 
 
 def load_plugins(names: Sequence[str]) -> None:
@@ -83,11 +82,13 @@ def option(annotation: Any, default: Any, help: str, metavar: str | None = None)
     return annotation, default, help, metavar
 
 
-def spec_command(cls: type[Spec], options: Mapping[str, Option], run: Callable) -> Callable:
+def spec_command(cls: type[Any], options: Mapping[str, Option], run: Callable) -> Callable:
     """Make a function whose signature is the fields of `cls` and then `options`, for tyro to read.
 
     The fields arrive as text and are parsed by their own kinds, so that a mistake gets the same message as in Python.
     """
+    from .._spec import from_text
+
     own = field_options(cls)
 
     def command(**values: Any) -> None:
@@ -96,8 +97,10 @@ def spec_command(cls: type[Spec], options: Mapping[str, Option], run: Callable) 
     return with_options(command, {**own, **options}, cls)
 
 
-def field_options(cls: type[Spec]) -> dict[str, Option]:
+def field_options(cls: type[Any]) -> dict[str, Option]:
     """The fields of a class as options, each a text; arrays and lists of other values are for Python."""
+    from .._spec import Many, Row, fields
+
     own = {}
     for field, say in fields(cls):
         if not isinstance(say.kind, (Row, Many)):
@@ -112,8 +115,10 @@ def changed(own: Mapping[str, Option], values: dict[str, Any]) -> dict[str, str]
     return {name: text for name, text in given.items() if text != own[name][1]}
 
 
-def with_options(command: Any, options: Mapping[str, Option], cls: type[Spec]) -> Callable:
+def with_options(command: Any, options: Mapping[str, Option], cls: type[Any]) -> Callable:
     """Give a function of keywords the signature that tyro reads, and the name and words of a class."""
+    from .._spec import name_of
+
     parameters = [_parameter(name, *parts) for name, parts in options.items()]
     command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -129,6 +134,8 @@ def _parameter(name: str, annotation: Any, default: Any, help: str, metavar: str
 
 
 def _text(kind: Any, value: Any) -> str:
+    from .._spec import Nested, Shape, name_of
+
     if isinstance(kind, Shape):
         return "x".join(str(n) for n in value)
     if isinstance(kind, Nested):
