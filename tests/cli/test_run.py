@@ -69,6 +69,7 @@ def test_ctrl_c_keeps_what_was_done(folder):
         "from localfields.cli import main, train\n"
         "from localfields.training import loop\n"
         "loop.SYNC = 0.0\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background inherits its absence
         "seen = []\n"
         "def show(self, progress):\n"
         "    if progress.step > 0 and not seen:\n"

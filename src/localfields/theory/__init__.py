@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from .._spec import discover as _discover
 from .._spec import registered as _registered
 from .amplifier import Amplifier as Amplifier
+from .assumptions import check_stimulus as check_stimulus
 from .base import Flow as Flow
 from .base import NeuronFlow as NeuronFlow
 from .base import NeuronTheory as NeuronTheory
@@ -23,6 +24,7 @@ from .predict import Prediction as Prediction
 from .predict import critical_kurtosis as critical_kurtosis
 from .predict import predict as predict
 from .pulse import ExactPulse as ExactPulse
+from .validity import check_trajectory as check_trajectory
 
 if TYPE_CHECKING:
     from ._solve import solve as solve

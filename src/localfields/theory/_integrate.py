@@ -48,50 +48,67 @@ class Followed:
         """What shapes the compiled program."""
         return Plan(self.swept, self.stiff)
 
-    def __call__(self, times: np.ndarray, params: Mapping[str, Any] | None = None, begin: Any = 0.0) -> Found:
-        """Follow all members through the times, (time,) or (member, time), from where they are at `begin`."""
-        params = self.params if params is None else params
+    def __call__(
+        self, times: np.ndarray, params: Mapping[str, Any] | None = None, begin: Any = 0.0, only: Any = None
+    ) -> Found:
+        """Follow members through the times, (time,) or (member, time), from where they are at `begin`.
+
+        With `only`, a mask, the others stay where they are.
+        """
+        params = {name: np.asarray(values) for name, values in (self.params if params is None else params).items()}
         count = len(params["weights"])
         begin = np.broadcast_to(np.asarray(begin, np.float64), (count,))
         times = np.broadcast_to(times, (count, np.shape(times)[-1]))
         size = math.ceil(count / math.ceil(count / CHUNK))
+        chosen = np.arange(count) if only is None else np.flatnonzero(only)
 
         def chunk(start: int) -> Found:
             # The last chunk is filled up with copies: one size, one program.
-            rows = np.minimum(np.arange(start, start + size), count - 1)
+            rows = chosen[np.minimum(np.arange(start, start + size), len(chosen) - 1)]
             take = functools.partial(jax.tree.map, lambda leaf: leaf[rows])
             with jax.enable_x64(True):  # a setting of the thread
                 flow = take(self.flow) if self.swept else self.flow
                 found = _follow(self.plan, flow, take(params), begin[rows], times[rows], jnp.asarray(self.tolerance))
                 return jax.tree.map(np.asarray, found)
 
+        still = {name: np.repeat(values[:, None], times.shape[1], axis=1) for name, values in params.items()}
+        result = Found(still, np.ones(count, bool))
+        if not len(chosen):
+            return result
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             # The first by itself, to compile; such programs leave all cores but one idle, so the rest side by side.
-            parts = [chunk(0), *pool.map(chunk, range(size, count, size))]
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
+            parts = [chunk(0), *pool.map(chunk, range(size, len(chosen), size))]
+        found = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(chosen)], *parts)
+        for whole, part in zip(jax.tree.leaves(result), jax.tree.leaves(found), strict=True):
+            whole[chosen] = part
+        return result
 
     def to_rest(self, until: float, rest: float) -> tuple[np.ndarray, Found]:
         """Times and records up to the first at which all members rest, or `until`.
 
         In stages, each half as long as all before it, so that records grow sparser as the flow grows slower. Looking
-        at the records costs less than an event would, which is looked for at every step of every member.
+        at the records costs less than an event would, which is looked for at every step of every member. A member
+        that rests at the end of a stage stays there.
         """
-        times, begin = [np.zeros(1)], 0.0
+        times, begin, moving = [np.zeros(1)], 0.0, np.ones(len(self.params["weights"]), bool)
         parts = [Found({name: np.asarray(first)[:, None] for name, first in self.params.items()}, np.array(True))]
         while True:
             stage = np.linspace(begin, min(until, max(FIRST_STAGE, 1.5 * begin)), STAGE + 1)[1:]
             here = {name: values[:, -1] for name, values in parts[-1].series.items()}
-            parts.append(self(stage, here, begin))
+            parts.append(self(stage, here, begin, moving))
             times.append(stage)
             begin = stage[-1]
-            quiet: Any = np.asarray(_seen(self.plan, self.flow, parts[-1].series, math.inf, rest, True)).all(axis=0)
-            if quiet[-1] or begin >= until or not parts[-1].good.any():
+            rests = np.asarray(_seen(self.plan, self.flow, parts[-1].series, math.inf, rest, True))
+            quiet: Any = rests.all(axis=0)
+            moving = ~rests[:, -1] & parts[-1].good & moving
+            if not moving.any() or begin >= until:
                 break
         series = {name: np.concatenate([part.series[name] for part in parts], axis=1) for name in self.params}
         # Of the last stage, what comes after the first record from which on all rest is left out.
         surplus = max(0, int((~quiet[::-1]).argmax()) - 1) if quiet[-1] and not quiet.all() else 0
         keep = sum(map(len, times)) - surplus
-        found = Found({name: values[:, :keep] for name, values in series.items()}, parts[-1].good)
+        good = np.logical_and.reduce([part.good for part in parts[1:]])
+        found = Found({name: values[:, :keep] for name, values in series.items()}, good)
         return np.concatenate(times)[:keep], found
 
     def losses(self, found: Found) -> np.ndarray:
@@ -118,11 +135,12 @@ class Followed:
             length = seen.shape[1] - 1
             last = np.where(seen.all(axis=1), 0, length - (~seen[:, ::-1]).argmax(axis=1))  # that does not show it
             begin, end = at[rows, last], at[rows, last + 1]
-            if (~ever | always | (end - begin <= CLOSE * end)).all():
+            open_ = ever & ~always & (end - begin > CLOSE * end)
+            if not open_.any():
                 break
             left = {name: values[rows, np.where(ever, last, 0)] for name, values in series.items()}
             inner = begin[:, None] + (end - begin)[:, None] * within
-            now = self(inner, left, begin)
+            now = self(inner, left, begin, open_)
         return np.where(ever, np.where(always, 0.0, end), np.nan)
 
 

@@ -20,7 +20,7 @@ class BestKnown(NeuronTheory):
     Example:
         >>> import localfields as lf
         >>> BestKnown().response_theory(lf.stimuli.StudentT((40,)))
-        LinearResponse()
+        LinearResponse(slope='exact')
     """
 
     frequencies: int = declare(256, Count(16, 16384), symbol="M", help="frequencies of the exact Ising response")

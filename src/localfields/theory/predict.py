@@ -263,8 +263,8 @@ def critical_kurtosis(task: Discrimination) -> float:
 
     Example:
         >>> import localfields as lf
-        >>> round(critical_kurtosis(lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi) for xi in (1, 3)))), 2)
-        -0.27
+        >>> round(critical_kurtosis(lf.Discrimination(*(lf.stimuli.Gaussian((40,), xi=xi) for xi in (1, 3)))), 2)
+        -0.29
     """
     labels, priors = task.targets()[:, 0], np.asarray(task.priors)
     rows = [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
