@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import Said, refuse, unknown
-from .._spec import Choice, Count, Nested, Number, Row, Spec, declare, from_json, num_members, number
+from .._spec import Choice, Count, Nested, Number, Row, Spec, declare, from_json, name_of, num_members, number
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory
@@ -240,14 +240,24 @@ def experiment_from(plain: Any) -> Experiment:
     Raises:
         InputError: When something is unknown or illegal, or of a newer schema.
     """
+    return read_plain(Experiment, plain, "`task`, `network` and `method`", "See `localfields run --help`.")
+
+
+def read_plain(cls: type[Any], plain: Any, fields: str, advice: str) -> Any:
+    """Build a value of this class from plain values with the version of the schema beside them.
+
+    Raises:
+        InputError: When something is unknown or illegal, or of a newer schema.
+    """
+    article = f"{'An' if cls.__name__[0] in 'AEIOU' else 'A'} {cls.family}"
     if not isinstance(plain, dict):
-        refuse("An experiment", plain, "an object with `task`, `network` and `method`", "See `localfields run --help`.")
-    given = {"type": "experiment/experiment", **plain}
+        refuse(article, plain, f"an object with {fields}", advice)
+    given = {"type": f"{cls.family}/{name_of(cls)}", **plain}
     schema = given.pop("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
-        advice = "It was written by a newer version of localfields: update this one."
-        refuse("The schema of an experiment", schema, f"at most {SCHEMA}", advice)
+        newer = "It was written by a newer version of localfields: update this one."
+        refuse(f"The schema of {article[0].lower()}{article[1:]}", schema, f"at most {SCHEMA}", newer)
     made = from_json(given)
-    if not isinstance(made, Experiment):
-        refuse("An experiment", Said(f"a {made.family}"), "an experiment", "Give `task`, `network` and `method`.")
+    if not isinstance(made, cls):
+        refuse(article, Said(f"a {made.family}"), f"{article[0].lower()}{article[1:]}", f"Give {fields}.")
     return made

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import Choice, Count, Nested, Number, Spec, declare, fields, from_json, number_values
-from .experiment import SCHEMA, Experiment, Seeds
+from .._spec import Choice, Count, Nested, Number, Spec, declare, fields, number_values
+from .experiment import SCHEMA, Experiment, Seeds, read_plain
 from .paths import Path, Target, placed, resolve
 from .values import spread
 
@@ -275,14 +275,4 @@ def sweep_from(plain: Any) -> Sweep:
     Raises:
         InputError: When something is unknown or illegal, or of a newer schema.
     """
-    if not isinstance(plain, dict):
-        refuse("A sweep", plain, "an object with `base`, `axes` and `seeds`", "See `localfields sweep --help`.")
-    given = {"type": "sweep/sweep", **plain}
-    schema = given.pop("schema", SCHEMA)
-    if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
-        advice = "It was written by a newer version of localfields: update this one."
-        refuse("The schema of a sweep", schema, f"at most {SCHEMA}", advice)
-    made = from_json(given)
-    if not isinstance(made, Sweep):
-        refuse("A sweep", Said(f"a {made.family}"), "a sweep", "Give `base`, `axes` and `seeds`.")
-    return made
+    return read_plain(Sweep, plain, "`base`, `axes` and `seeds`", "See `localfields sweep --help`.")
