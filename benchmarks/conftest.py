@@ -25,6 +25,11 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def clock(call: Callable[[], Any], rounds: int = 3) -> float:
+    """Median seconds of a call that returns when it is done."""
+    return statistics.median(seconds(call) for _ in range(rounds))
+
+
 def interleaved(calls: dict[str, Callable[[], Any]], rounds: int = 31) -> dict[str, list[float]]:
     """Seconds of each call, taken in turn, after two calls to compile and to warm up."""
     for call in calls.values():

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import clock
 
 from localfields.store import Store
 from localfields.store.document import dump, seal
@@ -63,15 +62,6 @@ def store(tmp_path_factory):
         (folder / "meta.json").write_text(seal({**meta, "digest": digest, "checksums": checksums}))
         os.link(made.path / first / "arrays.npz", folder / "arrays.npz")
     return made
-
-
-def clock(call, rounds: int = 3) -> float:
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def test_first_list(store, report):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 import warnings
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import predictions
 import pytest
-from conftest import seconds
+from conftest import clock, seconds
 
 import localfields as lf
 from localfields.theory.ising import ising_response
@@ -21,24 +20,20 @@ NLGP = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=100.0) for xi in (
 KUR = lf.Discrimination(*(lf.stimuli.Kur((40,), xi=xi, k=10.0) for xi in (1.0, 3.0)))
 
 
-def clock(call, rounds):
+def warm_clock(call, rounds):
+    """The same after a call that compiles."""
     call()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return clock(call, rounds)
 
 
 @pytest.mark.parametrize(("name", "task"), [("Ising", ISING), ("NLGP g=100", NLGP), ("Kur k=10", KUR)])
 def test_effective_flow_to_rest(name, task, report):
-    value = clock(lambda: lf.solve(task, lf.theory.EffectiveFlow(), until=5000.0), rounds=7)
+    value = warm_clock(lambda: lf.solve(task, lf.theory.EffectiveFlow(), until=5000.0), rounds=7)
     report(f"effective flow to rest, {name}, N=40", value, "s", limit=0.2)
 
 
 def test_a_thousand_starts(report):
-    value = clock(lambda: lf.solve(ISING, lf.theory.EffectiveFlow(), members=1000, until=5000.0), rounds=1)
+    value = warm_clock(lambda: lf.solve(ISING, lf.theory.EffectiveFlow(), members=1000, until=5000.0), rounds=1)
     report("effective flow to rest, Ising, N=40, 1000 starts", value, "s", limit=15)
 
 
@@ -59,7 +54,7 @@ def test_exact_ising_gradient(size, limit, report):
 
 
 def test_exact_ising_flow_to_rest(report):
-    value = clock(lambda: lf.solve(ISING, lf.theory.ExactIsing()), rounds=3)
+    value = warm_clock(lambda: lf.solve(ISING, lf.theory.ExactIsing()), rounds=3)
     report("exact Ising flow to rest, N=40", value, "s")
 
 
