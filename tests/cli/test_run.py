@@ -66,7 +66,7 @@ def test_ctrl_c_keeps_what_was_done(folder):
     script = folder / "interrupt.py"
     script.write_text(
         "import os, signal, sys\n"
-        "from localfields.cli import main, train\n"
+        "from localfields.cli import _run, main\n"
         "from localfields.training import loop\n"
         "loop.SYNC = 0.0\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background inherits its absence
@@ -75,7 +75,7 @@ def test_ctrl_c_keeps_what_was_done(folder):
         "    if progress.step > 0 and not seen:\n"
         "        seen.append(1)\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "train._LiveTable.show = show\n"
+        "_run.LiveTable.show = show\n"
         "main(sys.argv[1:])\n"
     )
     done = subprocess.run(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from .._spec import from_text, name_of, registered
 from ._classes import read_task
 from ._options import (
-    Option,
     changed,
     field_options,
     option,
@@ -19,15 +17,12 @@ from ._options import (
     use_compilation_cache,
     with_options,
 )
-from .train import SUFFIXES, _LiveTable, _network, _write
+from ._run import NETWORK, OUTPUT, LiveTable, network_options, output_files, read_network, show_run
 
 OPTIONS = {
     "store": option(str, "", "folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH"),
-    "out": option(str, "", "file to write as well: .npz, or .nc (netCDF)", "PATH"),
-    "plot": option(bool, False, "draw a picture, beside --out or named after the stimulus"),
-    "overwrite": option(bool, False, "replace files that exist"),
+    **OUTPUT,
 }
-NETWORK = option(str, "single-neuron", "architecture; its own options follow below", "NAME")
 
 ABOUT = """Carry out an experiment and keep its result in a store; asked for again, it is read from there. What was
 interrupted goes on where it was. From options, as of `localfields train`:
@@ -69,7 +64,7 @@ def _command(cls: Any, of_training: Any) -> Any:
 
     def command(**values: Any) -> None:
         task = read_task(cls, own, of_task, values)
-        network = _network(values.pop("network"), changed(of_network, values))
+        network = read_network(values.pop("network"), changed(of_network, values))
         _run(Experiment(task, network, from_text(Training, changed(of_training, values))), **values)
 
     return with_options(command, {**own, **of_training, "network": NETWORK, **OPTIONS, **of_task, **of_network}, cls)
@@ -82,55 +77,14 @@ def _run(experiment: Any, store: str, out: str, plot: bool, overwrite: bool) -> 
     from ..store import Store
 
     name = name_of(type(experiment.task.stimuli[0]))
-    target, picture = _output_files(name, out, plot, overwrite)
+    target, picture = output_files(name, out, plot, overwrite)
     use_compilation_cache()
     where, digest = Store(store or None), experiment.digest
     known = digest in where
-    with _LiveTable(Console(stderr=True)) as table:
+    with LiveTable(Console(stderr=True)) as table:
         found = run_or_load(experiment, where, on_progress=table.show)
     if found.stopped == "cancelled":
         print(f"interrupted at step {found.steps[-1]}; the same command goes on from there.", file=sys.stderr)
         sys.exit(130)
     print(f"{'loaded' if known else 'stored as'} {digest[:12]} {'from' if known else 'in'} {where.path}")
-    _show(found, target, picture)
-
-
-def network_options() -> dict[str, Option]:
-    """The fields of every network, as options that are empty unless given."""
-    found = {}
-    for cls in registered("network").values():
-        for name, (kind, default, help, metavar) in field_options(cls).items():
-            found[name] = option(kind, "", f"{help} (the network's own default: {default})", metavar)
-    return found
-
-
-def _output_files(name: str, out: str, plot: bool, overwrite: bool) -> tuple[Path | None, Path | None]:
-    """Where arrays and a picture are to go, checked before anything is computed."""
-    from .._files import check_target
-
-    target = Path(out) if out else None
-    picture = (target or Path(name)).with_suffix(".png") if plot else None
-    if target is not None:
-        check_target(target, SUFFIXES, overwrite)
-    if picture is not None:
-        check_target(picture, (".png",), overwrite)
-    return target, picture
-
-
-def _show(run: Any, target: Path | None, picture: Path | None) -> None:
-    """Print what a run is, and write what was asked for."""
-    from .._files import publish
-
-    print(run)
-    compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
-    print(
-        f"  ran in {seconds:.1f} s" if compiled is None else f"  compiled in {compiled:.1f} s, ran in {seconds:.1f} s"
-    )
-    if target is not None:
-        publish(target, lambda path: _write(path, run))
-        print(f"wrote {target}")
-    if picture is not None:
-        from ..plots.trajectory import save_overview
-
-        publish(picture, lambda path: save_overview(run, path))
-        print(f"drew {picture}")
+    show_run(found, target, picture)

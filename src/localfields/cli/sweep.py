@@ -10,8 +10,7 @@ from typing import Any
 from .._spec import Count, from_text, registered
 from ._classes import read_task
 from ._options import changed, field_options, option, run_command, run_one_of, use_compilation_cache, with_options
-from .run import NETWORK, network_options
-from .train import _network
+from ._run import NETWORK, network_options, read_network
 
 OPTIONS = {
     "seeds": option(str, "1", "how many seeds, from --seed on", "INT"),
@@ -78,7 +77,7 @@ def _command(cls: Any, of_training: Any) -> Any:
                 values[name], found = _axes(f"{room}.{name}", values[name])
                 axes |= found
         task = read_task(cls, own, of_task, values)
-        network = _network(values.pop("network"), changed(of_network, values))
+        network = read_network(values.pop("network"), changed(of_network, values))
         base = Experiment(task, network, from_text(Training, changed(of_training, values)))
         seeds, chunk = (Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk"))
         _sweep(Sweep(base, axes, seeds, values.pop("together"), chunk), **values)

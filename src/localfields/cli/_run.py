@@ -1,0 +1,104 @@
+"""What the commands that make a run share: options of networks, a live table, and where the result goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .._check import unknown
+from .._spec import find, from_text, registered
+from ._options import Option, field_options, option
+
+NETWORK = option(str, "single-neuron", "architecture; its own options follow below", "NAME")
+
+OUTPUT = {
+    "out": option(str, "", "file to write: .npz, .nc (netCDF) or .csv", "PATH"),
+    "plot": option(bool, False, "draw a picture, beside --out or named after the stimulus"),
+    "overwrite": option(bool, False, "replace files that exist"),
+}
+
+
+def network_options() -> dict[str, Option]:
+    """The fields of every network, as options that are empty unless given."""
+    found = {}
+    for cls in registered("network").values():
+        for name, (kind, default, help, metavar) in field_options(cls).items():
+            found[name] = option(kind, "", f"{help} (the network's own default: {default})", metavar)
+    return found
+
+
+def read_network(name: str, given: dict[str, str]) -> Any:
+    """The network of that name with the options given; one that it does not have is refused."""
+    cls = find("network", name)
+    known = field_options(cls)
+    for option_name in given:
+        if option_name not in known:
+            unknown(f"An option of the network `{name}`", option_name.replace("_", "-"), known)
+    return from_text(cls, given)
+
+
+def output_files(name: str, out: str, plot: bool, overwrite: bool) -> tuple[Path | None, Path | None]:
+    """Where arrays and a picture are to go, checked before anything is computed."""
+    from .._files import check_target
+    from ..store.export import SUFFIXES
+
+    target = Path(out) if out else None
+    picture = (target or Path(name)).with_suffix(".png") if plot else None
+    if target is not None:
+        check_target(target, SUFFIXES, overwrite)
+    if picture is not None:
+        check_target(picture, (".png",), overwrite)
+    return target, picture
+
+
+def show_run(run: Any, target: Path | None, picture: Path | None) -> None:
+    """Print what a run is, and write what was asked for."""
+    from .._files import publish
+    from ..store.export import export
+
+    print(run)
+    compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
+    print(
+        f"  ran in {seconds:.1f} s" if compiled is None else f"  compiled in {compiled:.1f} s, ran in {seconds:.1f} s"
+    )
+    if target is not None:
+        export(run, target, overwrite=True)  # whether it may be replaced was asked before
+        print(f"wrote {target}")
+    if picture is not None:
+        from ..plots.trajectory import save_overview
+
+        publish(picture, lambda path: save_overview(run, path))
+        print(f"drew {picture}")
+
+
+class LiveTable:
+    """Step, flow time, IPR and loss while training runs; nothing where nobody looks."""
+
+    def __init__(self, console: Any):
+        from rich.live import Live
+
+        self.live = Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> LiveTable:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def show(self, progress: Any) -> None:
+        """Replace the table by the present one."""
+        from rich.table import Table
+
+        if self.live is None:
+            return
+        table = Table("step", "flow time", "IPR", "loss", "steps/s", "left", "records")
+        ipr = f"{progress.ipr.mean():.3f} ({progress.ipr.min():.3f}–{progress.ipr.max():.3f})"
+        loss = "" if progress.loss is None else f"{progress.loss.mean():.4f}"
+        left = f"{progress.seconds_left:.0f} s" if progress.rate else ""
+        memory = f"{progress.record_bytes / 1e6:.1f} MB"
+        step = f"{progress.step} of {progress.steps}"
+        table.add_row(step, f"{progress.time:g}", ipr, loss, f"{progress.rate:.0f}", left, memory)
+        self.live.update(table)
