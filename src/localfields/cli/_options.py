@@ -184,8 +184,8 @@ def run_command(command: Callable, argv: Sequence[str], prog: str) -> None:
 
 
 def _signed_as(command: Callable, function: Any) -> Callable:
-    function.__signature__ = inspect.signature(command)
-    function.__annotations__ = getattr(command, "__annotations__", {})
+    function.__signature__ = inspect.signature(command, eval_str=True)  # names are those of the command's module
+    function.__annotations__ = inspect.get_annotations(command, eval_str=True)
     function.__doc__, function.__name__ = command.__doc__, command.__name__
     return function
 

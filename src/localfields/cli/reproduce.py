@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -20,38 +20,53 @@ def run(argv: Sequence[str]) -> None:
 def reproduce(
     figures: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="all if none", metavar="FIGURE")] = (),
     out: Annotated[str, tyro.conf.arg(help="folder for figures and report", metavar="PATH")] = "report",
+    scale: Annotated[
+        Literal["paper", "quick", "tiny"],
+        tyro.conf.arg(help="the paper's settings, smaller ones for a first look, or the least that runs"),
+    ] = "paper",
+    only_missing: Annotated[
+        bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="leave figures that are there as they are")
+    ] = False,
+    store: Annotated[
+        str, tyro.conf.arg(help="folder of results; otherwise $LOCALFIELDS_STORE, or runs", metavar="PATH")
+    ] = "",
 ) -> None:
-    """Redraw the paper's figures and hold every published number against the exact one."""
+    """Redraw the paper's figures and hold every published number against ours.
+
+    Runs are kept in a store: what was computed before is read from there, what was interrupted goes on. Figures of an
+    earlier report in the same folder stay in it.
+    """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from .._check import unknown
     from ..figures import all_figures
-    from ..figures.report import Drawn, summary, write_report
+    from ..figures.make import Interrupted, is_current, make, read_made
+    from ..figures.report import summary, write_report
+    from ..store import Store
 
     known = all_figures()
     for name in figures:
         if name not in known:
             unknown("The figure", name, known)
-    chosen = [known[name] for name in (figures or known)]
     use_compilation_cache()
-    folder = _folder(out)
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    drawn, claims = [], []
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("starting", total=sum(figure.steps for figure in chosen))
-        for figure in chosen:
-
-            def step(words: str, name: str = figure.name) -> None:
-                progress.update(task, description=f"{name}: {words}", advance=1)
-
-            start = time.perf_counter()
-            picture = figure.draw(step)
-            png = _save(picture, folder / figure.name)
-            claims += figure.claims(step)
-            drawn.append(Drawn(figure, png, time.perf_counter() - start))
-    write_report(folder, drawn, claims)
+    folder, where = _folder(out), Store(store or None)
+    made = {name: one for name, one in read_made(folder).items() if name in known}
+    chosen = [known[name] for name in (figures or known)]
+    if only_missing:
+        chosen = [figure for figure in chosen if not is_current(figure, scale, folder, made)]
+    with _Bar(Console(stderr=True), len(chosen)) as bar:
+        for place, figure in enumerate(chosen):
+            try:
+                made[figure.name] = make(figure, scale, where, folder, bar.teller(place, figure.name))
+            except (Interrupted, KeyboardInterrupt):
+                print("interrupted; the same command goes on from there.", file=sys.stderr)
+                sys.exit(130)
+            # After every figure, so that one can look while the others are made.
+            made = {name: made[name] for name in known if name in made}
+            write_report(folder, made)
+            one = made[figure.name]
+            bar.print(f"{one.name}: computed in {one.computed:.1f} s, drawn in {one.drawn:.1f} s")
+    claims = write_report(folder, made)
     _print_ledger(claims)
     print(f"{summary(claims)}\nThe page: {folder / 'report.html'}")
 
@@ -67,12 +82,34 @@ def _folder(out: str) -> Path:
     return folder
 
 
-def _save(picture: Any, stem: Path) -> Path:
-    from .._files import publish
+class _Bar:
+    """One bar for all figures; nothing where nobody looks."""
 
-    for suffix in (".pdf", ".svg", ".png"):
-        publish(stem.with_suffix(suffix), lambda path: picture.savefig(path, dpi=160))
-    return stem.with_suffix(".png")
+    def __init__(self, console: Any, count: int):
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description:<44}"), BarColumn(), TimeElapsedColumn()
+        self.progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.task = self.progress.add_task("starting", total=count)
+
+    def __enter__(self) -> _Bar:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def teller(self, place: int, name: str) -> Any:
+        """What one figure tells its progress to."""
+        return lambda words, share: self.progress.update(
+            self.task, description=f"{name}: {words}", completed=place + share
+        )
+
+    def print(self, words: str) -> None:
+        """A line that stays."""
+        self.progress.stop()
+        print(words, flush=True)
+        self.progress.start()
 
 
 def _print_ledger(claims: Any) -> None:

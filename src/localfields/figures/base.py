@@ -1,13 +1,21 @@
-"""What a figure of the paper is: a value with its settings, how to draw it, and what it claims."""
+"""What a figure of the paper is: a value with its experiments, how to draw them, and what they claim."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from ..experiments import Experiment
+from ..trajectory import Trajectory
 
 Verdict = Literal["reproduced", "differs", "not comparable"]
-Step = Callable[[str], None]
+Scale = Literal["paper", "quick", "tiny"]
+SCALES: tuple[Scale, ...] = ("paper", "quick", "tiny")
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +26,7 @@ class Claim:
         id: Short name, such as K1.
         statement: What is claimed, in a sentence.
         published: As printed.
-        measured: As found here, with its uncertainty where it has one.
+        measured: As found here, with its spread over seeds where it has one.
         verdict: reproduced, differs or not comparable.
         reason: Why, in a sentence; the experiment behind it where the two differ.
         how: How ours is obtained.
@@ -34,19 +42,79 @@ class Claim:
 
 
 @dataclasses.dataclass(frozen=True)
-class PaperFigure:
-    """A figure: `draw` returns a matplotlib figure, `claims` the ledger rows that belong to it.
+class Results(Mapping[str, Trajectory]):
+    """The stored runs of a figure by the names its experiments have, and the scale they were made at."""
 
-    Both receive a function to call with a few words at each step of work, which moves the progress bar.
+    scale: Scale
+    runs: Mapping[str, Trajectory]
+
+    def __getitem__(self, name: str) -> Trajectory:
+        """The run of that name."""
+        return self.runs[name]
+
+    def __iter__(self) -> Any:
+        """Names, in the order of the experiments."""
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.runs)
+
+
+def no_experiments(scale: Scale) -> Mapping[str, Experiment]:
+    """For a figure that needs no run."""
+    return {}
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperFigure:
+    """A figure: experiments, and what is made of their results.
+
+    Args:
+        name: As on the command line, such as fig5.
+        title: Above the figure.
+        caption: What is to be seen, and what is ours rather than the paper's.
+        setting: The settings at a scale, in words, with the estimator.
+        draw: Draws results as a matplotlib figure.
+        claims: The ledger rows that follow from results.
+        experiments: What is to be run at a scale, by name.
     """
 
     name: str
     title: str
-    setting: str
     caption: str
-    steps: int
-    draw: Callable[[Step], Any]
-    claims: Callable[[Step], Sequence[Claim]]
+    setting: Callable[[Scale], str]
+    draw: Callable[[Results], Any]
+    claims: Callable[[Results], Sequence[Claim]]
+    experiments: Callable[[Scale], Mapping[str, Experiment]] = no_experiments
+
+
+def at(scale: Scale, *, paper: T, quick: T, tiny: T) -> T:
+    """The value a setting has at a scale: the paper's, one for a first look, and one that only exercises the code."""
+    return {"paper": paper, "quick": quick, "tiny": tiny}[scale]
+
+
+def verdict(holds: bool) -> Verdict:
+    """Reproduced, or not."""
+    return "reproduced" if holds else "differs"
+
+
+def spread(values: Any, digits: int = 2) -> str:
+    """Mean and standard deviation over seeds, in words.
+
+    Example:
+        >>> spread([0.84, 0.86], digits=3)
+        '0.850 ± 0.014'
+    """
+    values = np.asarray(values, float).ravel()
+    if len(values) == 1:
+        return printed(values[0], digits)
+    return f"{printed(values.mean(), digits)} ± {printed(values.std(ddof=1), digits)}"
+
+
+def printed(value: float, digits: int = 2) -> str:
+    """A number in print, with a minus sign."""
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def rounds_to(value: float, published: float, digits: int) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..marginals import Algebraic, ErfNormal, TwoPoint
 from ..stimuli import NLGP, Ising, Kur, Stimulus
-from .base import Claim, PaperFigure, Step, rounds_to
+from .base import Claim, PaperFigure, Results, printed, rounds_to, verdict
 
 SITES, DRAWS = 100, 10_000
 
@@ -21,7 +21,7 @@ MODELS: dict[str, tuple[Stimulus, Stimulus]] = {
 }
 
 
-def draw(step: Step) -> Any:
+def draw(results: Results) -> Any:
     """Three rows of four panels."""
     from matplotlib.figure import Figure
 
@@ -34,7 +34,6 @@ def draw(step: Step) -> Any:
         axes[0, place].set_title(title, fontsize=10)
     for number, (name, (long, short)) in enumerate(MODELS.items()):
         row = axes[number]
-        step(f"drawing {name}")
         x_long, x_short = (
             np.asarray(model.sample(seed, DRAWS)) for seed, model in ((2 * number, long), (2 * number + 1, short))
         )
@@ -75,12 +74,11 @@ def _sampled(k: float, published: float) -> str:
     )
 
 
-def claims(step: Step) -> Sequence[Claim]:
+def claims(results: Results) -> Sequence[Claim]:
     """K1–K6: exact kurtosis beside the published one."""
     from scipy.optimize import brentq
 
     exact = "closed form of the marginal"
-    step("sampling the kurtosis of heavy tails")
     ising = TwoPoint().excess_kurtosis
     nlgp = ErfNormal(0.01).kurtosis
     noise = np.sqrt(24 / DRAWS)  # standard error of the kurtosis of that many normal values
@@ -92,8 +90,8 @@ def claims(step: Step) -> Sequence[Claim]:
             "K1",
             "Excess kurtosis of the Ising marginal",
             "−2",
-            f"{ising:.0f}".replace("-", "−"),
-            "reproduced" if ising == -2 else "differs",
+            printed(ising, 0),
+            verdict(ising == -2),
             "A ±1 variable has the least kurtosis there is.",
             exact,
         ),
@@ -102,7 +100,7 @@ def claims(step: Step) -> Sequence[Claim]:
             "Kurtosis of NLGP(0.01)",
             "2.99",
             f"{nlgp:.4f}",
-            "reproduced" if abs(nlgp - 2.99) < 2 * noise else "differs",
+            verdict(abs(nlgp - 2.99) < 2 * noise),
             f"The exact value is 3 to three digits; {DRAWS:,} samples give it ± {noise:.2f}.",
             exact,
         ),
@@ -111,16 +109,17 @@ def claims(step: Step) -> Sequence[Claim]:
             "Kurtosis of Kur(5)",
             "3.86",
             f"{kur5:.4f}",
-            "reproduced" if rounds_to(kur5, 3.86, 2) else "differs",
-            f"The published value is one of samples, which mostly miss a heavy tail: {_sampled(5.0, 0.86)}.",
+            verdict(rounds_to(kur5, 3.86, 2)),
+            "The published value, an excess of 0.86, is one of samples, which mostly miss a heavy tail: "
+            f"{_sampled(5.0, 0.86)}.",
             exact,
         ),
         Claim(
             "K4",
             "Excess kurtosis of Kur(10) and Kur(30)",
             "−0.93, −1.17",
-            ", ".join(f"{value:.4f}".replace("-", "−") for value in light),
-            "reproduced" if rounds_to(light[0], -0.93, 2) and rounds_to(light[1], -1.17, 2) else "differs",
+            ", ".join(printed(value, 4) for value in light),
+            verdict(rounds_to(light[0], -0.93, 2) and rounds_to(light[1], -1.17, 2)),
             "Light tails: samples and closed form agree.",
             exact,
         ),
@@ -139,7 +138,7 @@ def claims(step: Step) -> Sequence[Claim]:
             "k at which Kur has zero excess kurtosis",
             "between 5.8 and 5.9",
             f"{crossing:.4f}",
-            "reproduced" if 5.8 < crossing < 5.9 else "differs",
+            verdict(5.8 < crossing < 5.9),
             "Root of the closed form.",
             exact,
         ),
@@ -149,13 +148,14 @@ def claims(step: Step) -> Sequence[Claim]:
 FIGURE = PaperFigure(
     name="fig2",
     title="Figure 2: the data models",
-    setting=f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; {DRAWS:,} samples.",
     caption=(
         "Samples at a long and a short lengthscale, covariance at the long one, and the marginal of each data model. "
         "Blue curves are exact, orange are the samples. The covariances look alike; the marginals do not: two points, "
         "a normal law, and a heavy tail."
     ),
-    steps=len(MODELS) + 1,
+    setting=lambda scale: (
+        f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; {DRAWS:,} samples."
+    ),
     draw=draw,
     claims=claims,
 )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import html
-import json
+import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .. import __version__
 from .._files import publish
-from .base import Claim, PaperFigure
+from .base import Claim, printed
+from .make import Made, write_made
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -47,11 +47,15 @@ figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; colo
 </style></head><body>
 <h1>Published against measured</h1>
 <p>{summary}</p>
+<p class="small">{contents}</p>
 <table><thead><tr>{heads}</tr></thead><tbody>
 {rows}
 </tbody></table>
 {figures}
-<h2>How this was made</h2>
+<h2 id="made">How this was made</h2>
+<table><thead><tr><th>figure</th><th>scale</th><th>runs</th><th>computed in</th><th>drawn in</th></tr></thead><tbody>
+{times}
+</tbody></table>
 <p class="small">{made}</p>
 </body></html>
 """
@@ -59,21 +63,46 @@ figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; colo
 HEADS = {"id": "", "statement": "claim", "published": "published", "measured": "here", "verdict": "verdict"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Drawn:
-    """A figure after drawing: its files and its time."""
+def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
+    """Write claims.json, report.md and report.html, each whole or not at all.
 
-    figure: PaperFigure
-    png: Path
-    seconds: float
+    Returns:
+        The whole ledger.
+    """
+    claims = ledger(made.values())
+    write_made(folder, made)
+    publish(folder / "report.md", lambda path: path.write_text(_markdown(made, claims), encoding="utf-8"))
+    publish(folder / "report.html", lambda path: path.write_text(_page(folder, made, claims), encoding="utf-8"))
+    return claims
 
 
-def write_report(folder: Path, drawn: Sequence[Drawn], claims: Sequence[Claim]) -> None:
-    """Write claims.json, report.md and report.html, each whole or not at all."""
-    ledger = json.dumps([dataclasses.asdict(claim) for claim in claims], indent=2, ensure_ascii=False) + "\n"
-    publish(folder / "claims.json", lambda path: path.write_text(ledger, encoding="utf-8"))
-    publish(folder / "report.md", lambda path: path.write_text(_markdown(drawn, claims), encoding="utf-8"))
-    publish(folder / "report.html", lambda path: path.write_text(_page(drawn, claims), encoding="utf-8"))
+def ledger(made: Iterable[Made]) -> list[Claim]:
+    """All claims, and that on time, which is of all figures together."""
+    made = list(made)
+    return [claim for one in made for claim in one.claims] + _speed(made)
+
+
+def _speed(made: Sequence[Made]) -> list[Claim]:
+    """T1: what a single run takes, from the seconds that stored runs took."""
+    at_scale = [one for one in made if one.scale == "paper" and one.slowest[1]]
+    if not at_scale:
+        return []
+    slowest = max(at_scale, key=lambda one: one.slowest[0])
+    seconds, members = slowest.slowest
+    together = "a single run" if members == 1 else f"{members} runs together"
+    return [
+        Claim(
+            "T1",
+            "What any single run takes on a CPU",
+            "10–60 minutes",
+            f"at most {printed(seconds / 60, 1)} minutes, of {together}",
+            "not comparable" if seconds >= 600 else "reproduced",
+            f"Here the slowest ({slowest.name}) takes {printed(seconds, 0)} s on {_cores()}, compilation included; all "
+            f"figures together {printed(sum(one.seconds for one in made) / 60, 1)} minutes. The machines differ, "
+            "and so may the estimator of the gradient, which each caption names.",
+            "seconds in the manifests of the stored runs",
+        )
+    ]
 
 
 def summary(claims: Sequence[Claim]) -> str:
@@ -82,15 +111,19 @@ def summary(claims: Sequence[Claim]) -> str:
     return f"{good} of {len(claims)} published claims are reproduced; the reason is given for each of the others."
 
 
-def _made(drawn: Sequence[Drawn]) -> str:
+def _cores() -> str:
+    count = os.cpu_count() or 1
+    return f"{count} core{'s' if count > 1 else ''}"
+
+
+def _made() -> str:
     import jax
 
-    seconds = ", ".join(f"{one.figure.name} {one.seconds:.1f} s" for one in drawn)
-    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"localfields {__version__}, jax {jax.__version__}, {jax.default_backend()}, {machine}. Drawn in: {seconds}."
+    machine = f"{platform.system()} {platform.machine()} with {_cores()}, Python {platform.python_version()}"
+    return f"localfields {__version__}, jax {jax.__version__}, {jax.default_backend()}, {machine}."
 
 
-def _page(drawn: Sequence[Drawn], claims: Sequence[Claim]) -> str:
+def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
     def row(claim: Claim) -> str:
         cells = []
         for name, head in HEADS.items():
@@ -103,31 +136,52 @@ def _page(drawn: Sequence[Drawn], claims: Sequence[Claim]) -> str:
             cells.append(f'<td class="{kind}"{label}>{text}</td>')
         return f'<tr id="{claim.id}">{"".join(cells)}</tr>'
 
-    def block(one: Drawn) -> str:
-        data = base64.b64encode(one.png.read_bytes()).decode()
-        caption = f"{html.escape(one.figure.caption)} <br><b>Setting.</b> {html.escape(one.figure.setting)}"
-        title = html.escape(one.figure.title)
+    def block(one: Made) -> str:
+        data = base64.b64encode((folder / f"{one.name}.png").read_bytes()).decode()
+        caption = f"{html.escape(one.caption)} <br><b>Setting.</b> {html.escape(_setting(one))}"
+        title = html.escape(one.title)
         image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
         # On a phone the picture keeps a size at which it can be read, and is moved inside its frame.
         frame = f'<div class="scroll" tabindex="0">{image}</div>'
-        return f"<h2>{title}</h2><figure>{frame}<figcaption>{caption}</figcaption></figure>"
+        return f'<h2 id="{one.name}">{title}</h2><figure>{frame}<figcaption>{caption}</figcaption></figure>'
+
+    def times(one: Made) -> str:
+        values = one.name, one.scale, str(len(one.runs)), f"{one.computed:.1f} s", f"{one.drawn:.1f} s"
+        names = "figure", "scale", "runs", "computed in", "drawn in"
+        cells = (f'<td data-name="{name}">{value}</td>' for name, value in zip(names, values, strict=True))
+        return f"<tr>{''.join(cells)}</tr>"
 
     return PAGE.format(
         summary=html.escape(summary(claims)),
+        contents=" · ".join(f'<a href="#{one.name}">{html.escape(one.title)}</a>' for one in made.values()),
         heads="".join(f"<th>{head}</th>" for head in HEADS.values()),
         rows="\n".join(map(row, claims)),
-        figures="\n".join(map(block, drawn)),
-        made=html.escape(_made(drawn)),
+        figures="\n".join(map(block, made.values())),
+        times="\n".join(map(times, made.values())),
+        made=html.escape(_made()),
     )
 
 
-def _markdown(drawn: Sequence[Drawn], claims: Sequence[Claim]) -> str:
+def _setting(one: Made) -> str:
+    return one.setting if one.scale == "paper" else f"{one.setting} Smaller than the paper's: scale {one.scale}."
+
+
+def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
     lines = ["# Published against measured", "", summary(claims), ""]
     lines += ["| | claim | published | here | verdict | why |", "|---|---|---|---|---|---|"]
     for claim in claims:
         cells = (claim.id, claim.statement, claim.published, claim.measured, claim.verdict, claim.reason)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    for one in drawn:
-        lines += ["", f"## {one.figure.title}", "", f"![{one.figure.title}]({one.png.name})", "", one.figure.caption]
-        lines += ["", f"Setting: {one.figure.setting}"]
-    return "\n".join([*lines, "", _made(drawn), ""])
+    for one in made.values():
+        lines += ["", f"## {one.title}", "", f"![{one.title}]({one.name}.png)", "", one.caption]
+        lines += ["", f"Setting: {_setting(one)}"]
+    lines += [
+        "",
+        "## How this was made",
+        "",
+        "| figure | scale | runs | computed in | drawn in |",
+        "|---|---|---|---|---|",
+    ]
+    for one in made.values():
+        lines.append(f"| {one.name} | {one.scale} | {len(one.runs)} | {one.computed:.1f} s | {one.drawn:.1f} s |")
+    return "\n".join([*lines, "", _made(), ""])

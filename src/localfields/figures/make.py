@@ -1,0 +1,154 @@
+"""Making figures: experiments from the store or computed, drawings and claims into a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .._files import publish
+from ..experiments import Experiment, run_or_load
+from ..store import Store
+from ..trajectory import Trajectory
+from .base import Claim, PaperFigure, Results, Scale
+
+SUFFIXES = (".pdf", ".svg", ".png")
+LEDGER = "claims.json"
+
+Tell = Callable[[str, float], None]
+"""Told a few words and the share of the figure that is done."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A figure as made: what the report says of it.
+
+    Args:
+        name: Of the figure.
+        title: Above it.
+        caption: What is to be seen.
+        setting: How its runs were made, in words.
+        scale: paper, quick or tiny.
+        runs: Digest of each experiment, by name.
+        computed: Seconds that its runs took when they were computed, whenever that was.
+        drawn: Seconds that drawing and claims took.
+        slowest: Seconds of its slowest run, and how many members that had.
+        claims: Its rows of the ledger.
+    """
+
+    name: str
+    title: str
+    caption: str
+    setting: str
+    scale: Scale
+    runs: dict[str, str]
+    computed: float
+    drawn: float
+    slowest: tuple[float, int]
+    claims: tuple[Claim, ...]
+
+    @property
+    def seconds(self) -> float:
+        """What the figure takes from nothing."""
+        return self.computed + self.drawn
+
+
+class Interrupted(Exception):
+    """Somebody pressed Ctrl-C; what was computed is kept."""
+
+
+def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Tell = lambda words, share: None) -> Made:
+    """Make one figure: run what is missing, draw it, and compute its claims.
+
+    Args:
+        figure: Which.
+        scale: At which settings.
+        store: Where runs are found and kept.
+        folder: Where pictures go.
+        tell: Told about progress.
+
+    Raises:
+        Interrupted: When training was interrupted; calling this again goes on from there.
+    """
+    experiments = figure.experiments(scale)
+    runs = {}
+    for place, (name, experiment) in enumerate(experiments.items()):
+
+        def on_progress(now: Any, name: str = name, place: int = place) -> None:
+            share = (place + now.step / max(now.steps, 1)) / len(experiments)
+            tell(f"{name}, step {now.step} of {now.steps}", share)
+
+        tell(name, place / len(experiments))
+        runs[name] = run_or_load(experiment, store, on_progress=on_progress)
+        if runs[name].stopped == "cancelled":
+            raise Interrupted(name)
+    tell("drawing", 1.0)
+    start = time.perf_counter()
+    results = Results(scale, runs)
+    picture = figure.draw(results)
+    for suffix in SUFFIXES:
+        publish((folder / figure.name).with_name(figure.name + suffix), lambda path: _save(picture, path))
+    claims = tuple(figure.claims(results))
+    seconds = {name: seconds_of(run) for name, run in runs.items()}
+    longest = max(seconds, key=lambda name: seconds[name], default=None)
+    return Made(
+        name=figure.name,
+        title=figure.title,
+        caption=figure.caption,
+        setting=figure.setting(scale),
+        scale=scale,
+        runs={name: experiment.digest for name, experiment in experiments.items()},
+        computed=round(sum(seconds.values()), 2),
+        drawn=round(time.perf_counter() - start, 2),
+        slowest=(0.0, 0) if longest is None else (seconds[longest], runs[longest].num_members),
+        claims=claims,
+    )
+
+
+def seconds_of(run: Trajectory) -> float:
+    """Seconds a run took when it was computed, compilation included."""
+    return sum(float(run.manifest.get(part) or 0) for part in ("compile_seconds", "run_seconds"))
+
+
+def is_current(figure: PaperFigure, scale: Scale, folder: Path, made: Mapping[str, Made]) -> bool:
+    """Whether a folder holds this figure, made at this scale of these experiments."""
+    old = made.get(figure.name)
+    files = (folder / (figure.name + suffix) for suffix in SUFFIXES)
+    return old is not None and old.runs == digests(figure.experiments(scale)) and all(map(Path.is_file, files))
+
+
+def digests(experiments: Mapping[str, Experiment]) -> dict[str, str]:
+    """The digest of each."""
+    return {name: experiment.digest for name, experiment in experiments.items()}
+
+
+def read_made(folder: Path) -> dict[str, Made]:
+    """What an earlier report in a folder says of its figures; nothing where there is none that can be read."""
+    try:
+        plain = json.loads((folder / LEDGER).read_text(encoding="utf-8"))
+        found = {}
+        for one in plain["figures"]:
+            claims = tuple(Claim(**claim) for claim in one["claims"])
+            found[one["name"]] = Made(**{**one, "claims": claims, "slowest": tuple(one["slowest"])})
+        return found
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def write_made(folder: Path, made: Mapping[str, Made]) -> None:
+    """Write the ledger."""
+    plain = {"figures": [dataclasses.asdict(one) for one in made.values()]}
+    text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    publish(folder / LEDGER, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _save(picture: Any, path: Path) -> None:
+    from matplotlib import rc_context
+
+    # No date and no random names inside: the same runs give the same file.
+    metadata = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}[path.suffix]
+    with rc_context({"svg.hashsalt": "localfields"}):
+        picture.savefig(path, dpi=160, metadata=metadata)
