@@ -1,0 +1,83 @@
+"""Arrays of receptive fields as analyses take them: checked once, flat over whatever leads."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from .._check import InputError, Said, refuse
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fields:
+    """Receptive fields in float64, one row a field, with what is needed to give results their axes back."""
+
+    values: np.ndarray  # (field, *shape)
+    lead: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def flat(self) -> np.ndarray:
+        """One row of sites a field."""
+        return self.values.reshape(len(self.values), -1)
+
+    @property
+    def size(self) -> int:
+        """Number of sites."""
+        return math.prod(self.shape)
+
+    def back(self, values: np.ndarray) -> np.ndarray:
+        """Put results of one entry a field back on the leading axes."""
+        return values.reshape((*self.lead, *values.shape[1:]))
+
+    def per_axis(self, values: np.ndarray) -> np.ndarray:
+        """Results (field, axis) on the leading axes: one number on a ring, a last axis of coordinates on a torus."""
+        return self.back(values[:, 0] if len(self.shape) == 1 else values)
+
+
+def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -> Fields:
+    """Check fields (…, *shape) with that many trailing lattice axes.
+
+    Args:
+        fields: The fields; anything numpy reads as real numbers.
+        axes: How many trailing axes are the lattice: 1 for a ring, 2 for a torus.
+        least: The fewest sites along an axis for which the analysis makes sense.
+        most_axes: The most lattice axes it knows.
+
+    Raises:
+        InputError: For other arrays, and for fields that are not finite or zero everywhere, of which nothing can be
+            said.
+    """
+    if isinstance(axes, bool) or not isinstance(axes, (int, np.integer)) or not 1 <= axes <= most_axes:
+        expected = "1" if most_axes == 1 else f"a whole number from 1 to {most_axes}"
+        refuse("`axes`", axes, expected, "It says how many trailing axes are the lattice: 1 on a ring, 2 on a torus.")
+    try:
+        values = np.asarray(fields)
+        if values.dtype.kind not in "iuf":
+            raise TypeError
+        values = values.astype(np.float64)
+    except (TypeError, ValueError, InputError):
+        refuse("`fields`", fields, "an array of real numbers", "Give such as `run.final`.")
+    if values.ndim < axes or values.size == 0 or min(values.shape[values.ndim - axes :]) < least:
+        expected = f"an array whose {f'last {axes} axes are' if axes > 1 else 'last axis is'} a lattice"
+        expected += f" of at least {least} sites" + (" each" if axes > 1 else "") if least > 1 else ""
+        refuse("`fields`", Said(f"shape {values.shape}"), expected, "Give (…, *shape), and `axes` for a torus.")
+    cut = values.ndim - axes
+    lead, shape = values.shape[:cut], values.shape[cut:]
+    values = values.reshape(-1, *shape)
+    flat = values.reshape(len(values), -1)
+    for bad, what in ((~np.isfinite(flat).all(axis=1), "nan or infinite"), (~flat.any(axis=1), "zero everywhere")):
+        if bad.any():
+            where = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), lead)) if lead else ()
+            got = f"{int(bad.sum())} of {len(bad)} {what}" + (f", the first at {where}" if lead else "")
+            refuse("`fields`", Said(got), "finite and not zero everywhere", "Leave such fields out.")
+    return Fields(values, lead, shape)
+
+
+def displacements(shape: tuple[int, ...]) -> np.ndarray:
+    """Coordinates of every site from the middle of the lattice, (site, axis)."""
+    along = [np.arange(n) - (n - 1) / 2 for n in shape]
+    return np.stack([x.ravel() for x in np.meshgrid(*along, indexing="ij")], axis=1)

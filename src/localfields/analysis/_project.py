@@ -1,0 +1,150 @@
+"""Separable least squares, many fields at once: what is linear is solved for, the rest is searched.
+
+A model w ≈ Σ_l c_l φ_l(p) is linear in c. For every p the best c is a projection, so that only p is searched, by
+Levenberg–Marquardt with Kaufman's derivative (variable projection). Every field has a damping of its own, and leaves
+the batch when it is done.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+CHUNK = 2**21  # numbers in the largest array of a batch: 16 MB, which stays near the processor
+RANK = 1e-9  # a column that is this much shorter without the others is none: a sine at the highest frequency
+HEAT = 4  # steps from every start, before the best one goes on alone
+LEVEL = 1e-12  # a step that lowers the cost by less than this part of it is the last: a millionth of its own error
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """Columns and their derivative.
+
+    Args:
+        columns: From parameters (field, parameter) to columns (field, site, column).
+        tangent: From parameters and coefficients (field, column) to the derivative of the fit by the parameters,
+            (field, site, parameter).
+    """
+
+    columns: Callable[[np.ndarray], np.ndarray]
+    tangent: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+    """Parameters (field, parameter), coefficients (field, column) and the norm of what is left, (field,)."""
+
+    parameters: np.ndarray
+    coefficients: np.ndarray
+    residual: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Point:
+    """Parameters with what follows from them: best coefficients, what is left, its square, the span of the columns."""
+
+    parameters: np.ndarray
+    coefficients: np.ndarray
+    rest: np.ndarray
+    cost: np.ndarray
+    span: np.ndarray
+
+    def put(self, where: np.ndarray, other: _Point) -> None:
+        """Replace some fields by others, in place."""
+        for field in dataclasses.fields(self):
+            getattr(self, field.name)[where] = getattr(other, field.name)
+
+    def take(self, where: np.ndarray) -> _Point:
+        """Some of the fields."""
+        return _Point(*(getattr(self, field.name)[where] for field in dataclasses.fields(self)))
+
+
+def _project(model: Model, target: np.ndarray, parameters: np.ndarray) -> _Point:
+    columns = model.columns(parameters)
+    q, r = np.linalg.qr(columns)
+    longest = np.sqrt((columns**2).sum(axis=1)).max(axis=1, keepdims=True)
+    lost = np.abs(np.diagonal(r, axis1=1, axis2=2)) <= RANK * longest
+    q = np.where(lost[:, None, :], 0, q)
+    onto = np.einsum("fsc,fs->fc", q, target)
+    coefficients = np.zeros(lost.shape)
+    for column in reversed(range(lost.shape[1])):  # back substitution around columns that were lost
+        known = np.einsum("fc,fc->f", r[:, column], coefficients)
+        pivot = np.where(lost[:, column], 1, r[:, column, column])
+        coefficients[:, column] = np.where(lost[:, column], 0, (onto[:, column] - known) / pivot)
+    rest = target - np.einsum("fsc,fc->fs", columns, coefficients)
+    return _Point(parameters, coefficients, rest, (rest**2).sum(axis=1), q)
+
+
+def fit(
+    model: Model, target: np.ndarray, starts: np.ndarray, low: np.ndarray, high: np.ndarray, most: int = 200
+) -> Found:
+    """Fit every field from every start, and keep the best.
+
+    Args:
+        model: The model.
+        target: Fields, (field, site).
+        starts: Parameters to start from, (start, field, parameter).
+        low: Least parameters; broadcast against `starts`.
+        high: Largest parameters.
+        most: Largest number of steps.
+    """
+    count, num, width = starts.shape
+    scale = np.sqrt((target**2).mean(axis=1))
+    target = target / scale[:, None]
+    low, high = (np.broadcast_to(x, starts.shape) for x in (low, high))
+    columns = model.columns(starts[0, :1]).shape[2]
+    size = max(1, CHUNK // (target.shape[1] * count * max(columns, width)))
+    parts = []
+    for i in range(0, num, size):
+        rows = slice(i, i + size)
+        tiled = np.tile(target[rows], (count, 1))
+        ends = [x[:, rows].reshape(-1, width) for x in (low, high)]
+        point = _project(model, tiled, np.clip(starts[:, rows].reshape(-1, width), *ends))
+        if count > 1:
+            point = _descend(model, tiled, point, *ends, HEAT)
+            each = len(tiled) // count
+            best = point.cost.reshape(count, each).argmin(axis=0) * each + np.arange(each)
+            point, ends = point.take(best), [x[best] for x in ends]
+        parts.append(_descend(model, target[rows], point, *ends, most))
+    parameters, coefficients, cost = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("parameters", "coefficients", "cost")
+    )
+    return Found(parameters, coefficients * scale[:, None], np.sqrt(cost) * scale)
+
+
+def _descend(model: Model, target: np.ndarray, found: _Point, low: np.ndarray, high: np.ndarray, most: int) -> _Point:
+    damping = np.full(len(target), 1e-3)
+    active, now = np.arange(len(target)), found.take(np.arange(len(target)))
+    for _ in range(most):
+        step, gain = _step(model, now, low[active], high[active], damping[active])
+        then = _project(model, target[active], np.clip(now.parameters + step, low[active], high[active]))
+        better = then.cost < now.cost
+        damping[active] = np.where(better, damping[active] / 5, damping[active] * 4)
+        # Beyond these there is only rounding: of what is left, of the field itself, of the step.
+        done = (gain <= LEVEL * now.cost) | (then.cost <= 1e-27 * target.shape[1]) | (damping[active] > 1e10)
+        now.put(better, then.take(better))
+        found.put(active, now)
+        active, now = active[~done], now.take(~done)
+        if not active.size:
+            break
+    return found
+
+
+def _step(
+    model: Model, now: _Point, low: np.ndarray, high: np.ndarray, damping: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The damped step, and by how much it should lower the cost."""
+    derivative = model.tangent(now.parameters, now.coefficients)
+    derivative = derivative - now.span @ (now.span.swapaxes(1, 2) @ derivative)
+    slope = np.einsum("fsp,fs->fp", derivative, now.rest)
+    held = ((now.parameters <= low) & (slope < 0)) | ((now.parameters >= high) & (slope > 0))
+    square = derivative.swapaxes(1, 2) @ derivative
+    length = np.sqrt(np.diagonal(square, axis1=1, axis2=2))
+    held |= length <= 1e-12 * length.max(axis=1, keepdims=True)  # nothing depends on it
+    scale = np.where(held, np.inf, length)
+    matrix = square / scale[:, :, None] / scale[:, None, :]
+    matrix = matrix + np.eye(slope.shape[1]) * np.where(held, 1, damping[:, None])[:, None, :]
+    step = np.linalg.solve(matrix, (slope / scale)[..., None])[..., 0] / scale
+    return step, (step * slope).sum(axis=1)
