@@ -97,8 +97,9 @@ def test_it_loads_alone(view, report):
 
 
 def test_the_ledger_is_shown(view, report):
-    claims = json.loads((report / "claims.json").read_text(encoding="utf-8"))
-    rows = view.locator("tbody tr")
+    plain = json.loads((report / "claims.json").read_text(encoding="utf-8"))
+    claims = [claim for figure in plain["figures"] for claim in figure["claims"]]
+    rows = view.locator("table").first.locator("tbody tr")
     assert rows.count() == len(claims) == 6
     for place, claim in enumerate(claims):
         row = rows.nth(place)

@@ -38,16 +38,22 @@ def report(tmp_path_factory):
             assert time.monotonic() < late, "the worker that makes the report has not come back"
             time.sleep(0.1)
     else:
-        done = shell("reproduce", "fig2", "--out", folder)
+        done = shell("reproduce", "fig2", "--out", folder, "--store", shared / "runs")
         publish(printed, lambda path: path.write_text(json.dumps([done.returncode, done.stderr, done.stdout])))
     code, err, out = json.loads(printed.read_text())
     assert (code, err) == (0, "")
     return folder, out
 
 
+def rows(folder):
+    """All claims in a folder, by id."""
+    plain = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+    return {claim["id"]: claim for figure in plain["figures"] for claim in figure["claims"]}
+
+
 @pytest.fixture(scope="module")
 def ledger(report):
-    return {claim["id"]: claim for claim in json.loads((report[0] / "claims.json").read_text(encoding="utf-8"))}
+    return rows(report[0])
 
 
 # -- the numbers, by quadrature ---------------------------------------------------------------------------------
@@ -177,15 +183,17 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.links, self.tags, self.rows, self.text = [], [], [], []
+        self.links, self.tags, self.rows, self.ids, self.text = [], [], [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         values = dict(attrs)
         self.links += [values[name] for name in ("src", "href", "srcset", "data", "action") if name in values]
-        if tag == "tr" and "id" in values:
-            self.rows.append(values["id"])
+        if "id" in values:
+            self.ids.append(values["id"])
+            if tag == "tr":
+                self.rows.append(values["id"])
 
     def handle_data(self, data):
         self.text.append(data)
@@ -199,7 +207,9 @@ def test_the_page_stands_by_itself(report, ledger):
     assert not {"script", "link", "iframe", "object", "base"} & set(page.tags)
     assert "url(" not in text and "@import" not in text and "http://" not in text and "https://" not in text
     embedded = [link for link in page.links if link.startswith("data:image/png;base64,")]
-    assert embedded == page.links and len(embedded) == 1
+    within = [link for link in page.links if link.startswith("#")]
+    assert sorted(embedded + within) == sorted(page.links) and len(embedded) == 1
+    assert {link[1:] for link in within} <= set(page.ids)
     assert base64.b64decode(embedded[0].partition(",")[2]) == (folder / "fig2.png").read_bytes()
     shown = "".join(page.text)
     for claim in ledger.values():
@@ -220,13 +230,13 @@ PARTS = ("id", "statement", "published", "measured", "verdict", "reason")
 
 
 def test_a_rerun_gives_the_same_ledger(report, folder, capsys):
-    # In this process, in double precision, into a folder that holds an older report.
+    # In this process, in double precision, into a folder that holds something that is no report.
     old = folder / "again"
     old.mkdir()
     (old / "claims.json").write_text("old")
     (old / "notes.txt").write_text("mine")
-    main(["reproduce", "fig2", "--out", str(old)])
-    assert (old / "claims.json").read_bytes() == (report[0] / "claims.json").read_bytes()
+    main(["reproduce", "fig2", "--out", str(old), "--store", str(folder / "runs")])
+    assert rows(old) == rows(report[0])
     assert sorted(path.name for path in old.iterdir()) == sorted([*FIG2, "notes.txt"])
     assert (old / "notes.txt").read_text() == "mine"
     assert "4 of 6" in capsys.readouterr().out

@@ -94,8 +94,8 @@ def at(scale: Scale, *, paper: T, quick: T, tiny: T) -> T:
     return {"paper": paper, "quick": quick, "tiny": tiny}[scale]
 
 
-def verdict(holds: bool) -> Verdict:
-    """Reproduced, or not."""
+def verdict(holds: Any) -> Verdict:
+    """Reproduced, or not (a bool, or one of numpy)."""
     return "reproduced" if holds else "differs"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import __version__
 from .._files import publish
-from .base import Claim, printed
+from .base import Claim, printed, verdict
 from .make import Made, write_made
 
 PAGE = """<!doctype html>
@@ -96,8 +96,8 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
             "What any single run takes on a CPU",
             "10–60 minutes",
             f"at most {printed(seconds / 60, 1)} minutes, of {together}",
-            "not comparable" if seconds >= 600 else "reproduced",
-            f"Here the slowest ({slowest.name}) takes {printed(seconds, 0)} s on {_cores()}, compilation included; all "
+            verdict(600 <= seconds <= 3600),
+            f"{'Faster: here' if seconds < 600 else 'Here'} the slowest ({slowest.name}) takes {printed(seconds, 0)} s on {_cores()}, compilation included; all "
             f"figures together {printed(sum(one.seconds for one in made) / 60, 1)} minutes. The machines differ, "
             "and so may the estimator of the gradient, which each caption names.",
             "seconds in the manifests of the stored runs",

@@ -1,0 +1,174 @@
+"""Figures are made of stored runs: nothing is computed twice or lost, and claims follow from what is stored."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import localfields as lf
+from localfields.cli import main
+from localfields.experiments import Experiment, Training, run_or_load
+from localfields.figures.base import Claim, PaperFigure, at, printed, spread, verdict
+from localfields.figures.make import Interrupted, make, read_made
+from localfields.figures.report import ledger
+from localfields.store import Store
+
+
+def experiments(scale):
+    task = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
+    training = Training(steps=at(scale, paper=60, quick=40, tiny=20), batch=50, members=2)
+    return {"first": Experiment(task, method=training)}
+
+
+def draw(results):
+    figure = Figure()
+    figure.subplots().plot(results["first"].final[:, 0].T)
+    return figure
+
+
+def claims(results):
+    norm = np.linalg.norm(results["first"].final, axis=(1, 2))
+    holds = (norm < 10).all()
+    return [Claim("X1", "Fields stay small", "small", spread(norm), verdict(holds), "A toy.", "norm of the field")]
+
+
+TOY = PaperFigure("toy", "A toy", "Two fields.", lambda scale: "Ising.", draw, claims, experiments)
+OTHER = dataclasses.replace(
+    TOY, name="other", claims=lambda results: [dataclasses.replace(claims(results)[0], id="X2")]
+)
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    """Calling it makes every computation of an experiment an error."""
+
+    def forbid():
+        def run(self, **more):
+            raise AssertionError("computed again")
+
+        monkeypatch.setattr(Experiment, "run", run)
+
+    return forbid
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    monkeypatch.setattr("localfields.figures.all_figures", lambda: {"other": OTHER, "toy": TOY})
+
+
+def test_a_second_time_nothing_is_computed(tmp_path, no_training):
+    store = Store(tmp_path / "runs")
+    first = make(TOY, "tiny", store, tmp_path)
+    no_training()
+    again = make(TOY, "tiny", store, tmp_path)
+    assert dataclasses.replace(again, drawn=first.drawn) == first
+    assert first.runs == {"first": experiments("tiny")["first"].digest}
+    assert first.computed > 0 and first.slowest[1] == 2
+    with pytest.raises(AssertionError, match="computed again"):
+        make(TOY, "quick", store, tmp_path)
+
+
+def test_the_same_runs_give_the_same_files(tmp_path):
+    store = Store(tmp_path / "runs")
+    files = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        make(TOY, "tiny", store, folder)
+        files.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert sorted(files[0]) == ["toy.pdf", "toy.png", "toy.svg"]
+    assert files[0] == files[1]
+
+
+def test_interrupted_and_called_again(tmp_path):
+    calls = []
+
+    def tell(words, share):
+        calls.append((words, share))
+        if "step" in words and len(calls) < 3:
+            raise KeyboardInterrupt
+
+    whole = run_or_load(experiments("tiny")["first"], Store(tmp_path / "whole"))
+    store = Store(tmp_path / "runs")
+    with pytest.raises(Interrupted):
+        make(TOY, "tiny", store, tmp_path, tell)
+    assert store.digests() == [] and not (tmp_path / "toy.png").exists()
+    made = make(TOY, "tiny", store, tmp_path, tell)
+    assert calls[-1] == ("drawing", 1.0)
+    np.testing.assert_array_equal(store.load(made.runs["first"]).weights, whole.weights)
+
+
+def test_a_verdict_follows_from_the_stored_run(tmp_path):
+    store, experiment = Store(tmp_path / "runs"), experiments("tiny")["first"]
+    assert make(TOY, "tiny", store, tmp_path).claims[0].verdict == "reproduced"
+    run = store.load(experiment.digest)
+    store.remove(experiment.digest)
+    store.save(experiment.canonical(), experiment.digest, dataclasses.replace(run, final=run.final + 100))
+    claim = make(TOY, "tiny", store, tmp_path).claims[0]
+    assert claim.verdict == "differs"
+    assert claim.measured == spread(np.linalg.norm(run.final + 100, axis=(1, 2)))
+
+
+def test_figures_made_before_stay_in_the_report(tmp_path, figures, capsys, no_training):
+    def reproduce(*words):
+        main(
+            ["reproduce", *words, "--scale", "tiny", "--out", str(tmp_path / "out"), "--store", str(tmp_path / "runs")]
+        )
+        return capsys.readouterr().out
+
+    assert "1 of 1 published" in reproduce("toy")
+    out = reproduce("other")
+    assert "2 of 2 published" in out and "other: computed in" in out and "toy: computed in" not in out
+    made = read_made(tmp_path / "out")
+    assert list(made) == ["other", "toy"]
+    assert [claim.id for claim in ledger(made.values())] == ["X2", "X1"]
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img ") == 2 and page.count("scale tiny") == 2
+
+    no_training()
+    assert "computed in" not in reproduce("--only-missing")
+    (tmp_path / "out" / "toy.svg").unlink()
+    out = reproduce("--only-missing")
+    assert "toy: computed in" in out and "other: computed in" not in out
+    assert (tmp_path / "out" / "toy.svg").exists()
+
+
+def test_interrupting_the_command(tmp_path, figures, capsys, monkeypatch):
+    def run(self, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Experiment, "run", run)
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "toy", "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")])
+    assert stop.value.code == 130
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"figures": [{}]}', '{"figures": [{"name": "toy"}]}', "\x00", '{"figures": 3}']
+)
+def test_an_unreadable_ledger_is_started_anew(tmp_path, text):
+    (tmp_path / "claims.json").write_text(text)
+    assert read_made(tmp_path) == {}
+
+
+def test_what_a_single_run_takes(tmp_path):
+    made = make(TOY, "paper", Store(tmp_path / "runs"), tmp_path)
+    for minutes, members, words, found in (
+        (0.5, 2, "at most 0.5 minutes, of 2 runs together", "differs"),
+        (30, 1, "at most 30.0 minutes, of a single run", "reproduced"),
+        (90, 1, "at most 90.0 minutes, of a single run", "differs"),
+    ):
+        claim = ledger([dataclasses.replace(made, slowest=(60.0 * minutes, members))])[-1]
+        assert (claim.id, claim.measured, claim.verdict) == ("T1", words, found)
+        assert claim.reason.startswith("Faster") == (minutes < 10)
+    assert [claim.id for claim in ledger([dataclasses.replace(made, scale="quick")])] == ["X1"]
+
+
+def test_numbers_in_print():
+    assert spread([1.0]) == "1.00"
+    assert spread([1.0, 3.0], 1) == "2.0 ± 1.4"
+    assert printed(-0.5, 1) == "−0.5"
+    json.dumps(dataclasses.asdict(claims({"first": type("Run", (), {"final": np.ones((2, 1, 8))})})[0]))
