@@ -97,8 +97,8 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
             "10–60 minutes",
             f"at most {printed(seconds / 60, 1)} minutes, of {together}",
             verdict(600 <= seconds <= 3600),
-            f"{'Faster: here' if seconds < 600 else 'Here'} the slowest ({slowest.name}) takes {printed(seconds, 0)} s on {_cores()}, compilation included; all "
-            f"figures together {printed(sum(one.seconds for one in made) / 60, 1)} minutes. The machines differ, "
+            f"{'Faster: here' if seconds < 600 else 'Here'} the slowest ({slowest.name}) takes {printed(seconds, 0)} s on "
+            f"{_cores()}, compilation included; all figures together {printed(sum(one.seconds for one in made) / 60, 1)} minutes. The machines differ, "
             "and so may the estimator of the gradient, which each caption names.",
             "seconds in the manifests of the stored runs",
         )
