@@ -32,7 +32,7 @@ def _real(value: Any) -> np.ndarray:
     whole = array.dtype.kind == "O" and all(isinstance(one, int) for one in array.flat)  # beyond 64 bits
     if array.size and array.dtype.kind not in "iuf" and not whole:
         raise TypeError
-    return array.astype(np.float64)
+    return np.asarray(array.astype(np.float64) + 0.0)  # -0.0 and 0.0 are one number, with one digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +118,31 @@ class Count:
     def encode(self, value: int) -> int:
         """The JSON form."""
         return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Seeds:
+    """A seed, or one a member."""
+
+    static: ClassVar[bool] = True
+    metavar: ClassVar[str] = "INT"
+
+    def check(self, name: str, value: Any) -> int | tuple[int, ...]:
+        """Return whole numbers, or refuse."""
+        kind = Count(low=0, high=2**63 - 1)
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(value, (tuple, list)) and value:
+            return tuple(kind.check(name, one) for one in value)
+        return kind.check(name, value)
+
+    def parse(self, name: str, text: str) -> int | tuple[int, ...]:
+        """Read one number, or several joined by commas."""
+        parts = [Count(low=0, high=2**63 - 1).parse(name, part) for part in text.split(",")]
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def encode(self, value: int | tuple[int, ...]) -> int | list[int]:
+        """The JSON form."""
+        return value if isinstance(value, int) else list(value)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -110,6 +111,8 @@ def test_ways_to_write_the_same():
     assert len({Experiment(ISING, method=one).digest for one in named}) == 1
     seeds = [Training(seed=seed) for seed in ((5, 9), [5, 9], np.array([5, 9]), (5.0, 9))]
     assert len({Experiment(ISING, method=one).digest for one in seeds}) == 1
+    zeros = [Experiment(ISING.replace(l2=zero), initial=[[zero] * 8]) for zero in (0, 0.0, -0.0)]
+    assert len({one.digest for one in zeros}) == 1 and len({repr(one) for one in zeros}) == 1
     large = Experiment(ISING, method=Training(seed=2**63 - 1))
     assert Experiment.of(large.canonical()).method.seed == 2**63 - 1
 
@@ -137,7 +140,13 @@ CHANGES = {
         "seed": 1,
         "tolerance": 1e-7,
     },
-    Experiment: {"task": NLGP, "network": lf.networks.SingleNeuron(), "method": Training(), "initial": np.ones((1, 8))},
+    Experiment: {
+        "task": NLGP,
+        "network": lf.networks.SingleNeuron(),
+        "method": Training(),
+        "initial": np.ones((1, 8)),
+        "precision": "float64",
+    },
     lf.Discrimination: {
         "stimuli": ISING.stimuli[::-1],
         "labels": "signs",
@@ -232,7 +241,8 @@ FIELDS = [
     (Solution, {"tolerance": 1}, "`tolerance` must be a number above 1e-14 and below 0.1"),
     (Solution, {"tolerance": [1e-3, 1e-4]}, "`tolerance` must be one number"),
     (Solution, {"theory": "exakt-ising"}, "Did you mean `exact-ising`?"),
-    (Solution, {"seed": (1, 2)}, "`seed` must be a whole number"),
+    (Solution, {"seed": (1, (2,))}, "`seed` must be a whole number"),
+    (Experiment, {"precision": "float16"}, "`precision` must be one of float32, float64"),
     (Experiment, {"method": Training}, "`method` must be a method, got the class Training. Call it: Training()."),
     (Experiment, {"network": ISING}, "`network` must be a network"),
 ]
@@ -255,13 +265,21 @@ def test_methods_are_registered():
 # -- carried out ------------------------------------------------------------------------------------------------
 
 
-def test_training_is_train():
-    made = MANY["ising"]
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_training_is_train(precision):
+    """At the experiment's own precision, whatever JAX is set to: a digest names one result."""
+    made = MANY["ising"].replace(precision=precision)
     record = lf.Record(3, evaluate=10)
-    found, expected = made.run(), lf.train(ISING, NEURON, steps=12, batch=10, members=1, record=record)
-    assert found.specification == expected.specification
-    for name in expected.series:
-        np.testing.assert_array_equal(found.series[name], expected.series[name])
+    with jax.enable_x64(precision == "float64"):
+        expected = lf.train(ISING, NEURON, steps=12, batch=10, members=1, record=record)
+    for setting in (True, False):
+        with jax.enable_x64(setting):
+            found = made.run()
+            assert jax.numpy.zeros(()).dtype == ("float64" if setting else "float32")  # as it was
+        assert found.specification == expected.specification and found.manifest["precision"] == precision
+        for name in expected.series:
+            assert found.series[name].dtype == precision
+            np.testing.assert_array_equal(found.series[name], expected.series[name])
 
 
 @pytest.mark.parametrize("estimator", ["independent", "exact"])
@@ -283,7 +301,7 @@ def test_a_list_of_seeds_is_the_runs_alone(estimator, key):
 
 
 def test_given_fields(key):
-    fields = np.asarray(np.random.default_rng(np.asarray(key._base_array)).normal(size=(2, 1, 8)))
+    fields = np.random.default_rng(np.asarray(key._base_array)).normal(size=(2, 1, 8)).astype(np.float32)
     made = Experiment(ISING, NEURON, QUICK.replace(members=2), initial=fields)
     found = made.run()
     np.testing.assert_array_equal(found.initial, fields)
@@ -302,7 +320,8 @@ def test_solutions_are_stored_and_loaded(times, tmp_path):
     found = lf.run_or_load(made, store)
     again = lf.run_or_load(Experiment.of(made.canonical()), store)
     more = {"times": times} if times else {"until": 4.0}
-    expected = lf.solve(ISING, lf.theory.ExactIsing(), network=NEURON, members=2, seed=3, **more)
+    with jax.enable_x64(False):  # first fields are drawn as for training
+        expected = lf.solve(ISING, lf.theory.ExactIsing(), network=NEURON, members=2, seed=3, **more)
     for one in (found, again):
         np.testing.assert_array_equal(one.weights, expected.weights)
         np.testing.assert_array_equal(one.times, expected.times)

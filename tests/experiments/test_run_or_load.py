@@ -142,8 +142,8 @@ def test_the_checkpoint_of_another_run_is_refused(store):
     with pytest.raises(lf.InputError) as told:
         lf.run_or_load(ONE, store)
     message = str(told.value)
-    assert message.startswith(f"The checkpoint must be that of the run {ONE.digest[:12]}, got that of")
-    assert other.digest[:12] in message and f"Remove {mine} to start anew." in message
+    assert message.startswith("The checkpoint must be one of this run") and "got one of another run" in message
+    assert f"Remove {mine} to start anew." in message
     assert store.digests() == [] and mine.exists()
     mine.unlink()
     assert_same(lf.run_or_load(ONE, store), ONE.run())
@@ -230,7 +230,6 @@ def test_threads_that_ask_at_once_compute_once(store, computed):
 
 def ask(number, path, marks, start):
     """Ask for the common experiment, then for one's own; a line in a file for each that is carried out."""
-    jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[2] / ".cache" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     run = Experiment.run

@@ -18,6 +18,13 @@ OUTPUT = {
 }
 
 
+def experiment_options() -> dict[str, Option]:
+    """The fields of an experiment itself, beside task, network and method."""
+    from ..experiments import Experiment
+
+    return {name: one for name, one in field_options(Experiment).items() if name not in ("task", "network", "method")}
+
+
 def network_options() -> dict[str, Option]:
     """The fields of every network, as options that are empty unless given."""
     found = {}

@@ -17,7 +17,7 @@ from ._options import (
     use_compilation_cache,
     with_options,
 )
-from ._run import NETWORK, OUTPUT, LiveTable, network_options, output_files, read_network, show_run
+from ._run import NETWORK, OUTPUT, LiveTable, experiment_options, network_options, output_files, read_network, show_run
 
 OPTIONS = {
     "store": option(str, "", "folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH"),
@@ -61,13 +61,17 @@ def _command(cls: Any, of_training: Any) -> Any:
     from ..tasks import Discrimination
 
     own, of_task, of_network = field_options(cls), field_options(Discrimination), network_options()
+    of_whole = experiment_options()
 
     def command(**values: Any) -> None:
         task = read_task(cls, own, of_task, values)
         network = read_network(values.pop("network"), changed(of_network, values))
-        _run(Experiment(task, network, from_text(Training, changed(of_training, values))), **values)
+        method = from_text(Training, changed(of_training, values))
+        more: Any = changed(of_whole, values)
+        _run(Experiment(task, network, method, **more), **values)
 
-    return with_options(command, {**own, **of_training, "network": NETWORK, **OPTIONS, **of_task, **of_network}, cls)
+    whole = {**own, **of_training, **of_whole, "network": NETWORK, **OPTIONS, **of_task, **of_network}
+    return with_options(command, whole, cls)
 
 
 def _run(experiment: Any, store: str, out: str, plot: bool, overwrite: bool) -> None:

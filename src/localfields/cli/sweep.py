@@ -10,7 +10,7 @@ from typing import Any
 from .._spec import Count, from_text, registered
 from ._classes import read_task
 from ._options import changed, field_options, option, run_command, run_one_of, use_compilation_cache, with_options
-from ._run import NETWORK, network_options, read_network
+from ._run import NETWORK, experiment_options, network_options, read_network
 
 OPTIONS = {
     "seeds": option(str, "1", "how many seeds, from --seed on", "INT"),
@@ -68,21 +68,25 @@ def _command(cls: Any, of_training: Any) -> Any:
     from ..tasks import Discrimination
 
     own, of_task, of_network = field_options(cls), field_options(Discrimination), network_options()
-    rooms = {"stimuli": own, "task": of_task, "network": of_network, "method": of_training}
+    of_whole = experiment_options()
+    rooms = {"stimuli.": own, "task.": of_task, "network.": of_network, "method.": of_training, "": of_whole}
 
     def command(**values: Any) -> None:
         axes = {}
         for room, options in rooms.items():
             for name in options:
-                values[name], found = _axes(f"{room}.{name}", values[name])
+                values[name], found = _axes(f"{room}{name}", values[name])
                 axes |= found
         task = read_task(cls, own, of_task, values)
         network = read_network(values.pop("network"), changed(of_network, values))
-        base = Experiment(task, network, from_text(Training, changed(of_training, values)))
+        method = from_text(Training, changed(of_training, values))
+        more: Any = changed(of_whole, values)
+        base = Experiment(task, network, method, **more)
         seeds, chunk = (Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk"))
         _sweep(Sweep(base, axes, seeds, values.pop("together"), chunk), **values)
 
-    whole = {**own, **of_training, "network": NETWORK, **OPTIONS, **RUN_OPTIONS, **of_task, **of_network}
+    own_options = {**OPTIONS, **RUN_OPTIONS}
+    whole = {**own, **of_training, **of_whole, "network": NETWORK, **own_options, **of_task, **of_network}
     return with_options(command, whole, cls)
 
 

@@ -148,7 +148,7 @@ class Cluster:
         return cls(kind, int(count or (os.cpu_count() or 1 if kind == "local" else 1)), options=options)
 
     def environment(self) -> dict[str, str]:
-        """What a worker's process must find before it starts: its share of the cores, and this process's settings.
+        """What a worker's process must find before it starts: its share of the cores, and the cache of programs.
 
         JAX ignores the usual thread settings on a CPU; NPROC is the one that it heeds.
         """
@@ -156,7 +156,7 @@ class Cluster:
 
         cores = int(self.options.get("cores", "1")) if self.kind == "slurm" else (os.cpu_count() or 1) // self.workers
         settings: Any = jax.config
-        found = {"NPROC": str(max(1, cores)), "JAX_ENABLE_X64": str(int(bool(settings.jax_enable_x64)))}
+        found = {"NPROC": str(max(1, cores))}
         if settings.jax_compilation_cache_dir:
             found["JAX_COMPILATION_CACHE_DIR"] = settings.jax_compilation_cache_dir
             found["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

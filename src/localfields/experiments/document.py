@@ -14,6 +14,7 @@ from .sweep import Sweep, sweep_from
 
 SUFFIXES = (".toml", ".json")
 LARGEST = 10**8  # bytes
+_PARTS = [field.name for field, _ in fields(Experiment)]
 
 
 def read_experiment(path: str | Path) -> Experiment:
@@ -34,7 +35,7 @@ def read_sweep(path: str | Path) -> Sweep:
         InputError: When it cannot be read, or is none.
     """
     given = _read(Path(path))
-    parts = {name: given.pop(name) for name in ("task", "network", "method", "initial") if name in given}
+    parts = {name: given.pop(name) for name in _PARTS if name in given}
     return sweep_from(completed({"base": parts, **given} if parts else given, "sweep", "sweep"))
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import Said, refuse, unknown
-from .._spec import Choice, Count, Nested, Number, Row, Spec, declare, from_json, name_of, num_members, number
+from .._spec import Choice, Count, Nested, Number, Row, Seeds, Spec, declare, from_json, name_of, num_members, number
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory
@@ -47,31 +47,6 @@ class Names:
     def encode(self, value: tuple[str, ...]) -> list[str]:
         """The JSON form."""
         return list(value)
-
-
-@dataclasses.dataclass(frozen=True)
-class Seeds:
-    """A seed, or one a member."""
-
-    static: ClassVar[bool] = True
-    metavar: ClassVar[str] = "INT"
-
-    def check(self, name: str, value: Any) -> int | tuple[int, ...]:
-        """Return whole numbers, or refuse."""
-        kind = Count(low=0, high=2**63 - 1)
-        value = value.tolist() if isinstance(value, np.ndarray) else value
-        if isinstance(value, (tuple, list)) and value:
-            return tuple(kind.check(name, one) for one in value)
-        return kind.check(name, value)
-
-    def parse(self, name: str, text: str) -> int | tuple[int, ...]:
-        """Read one number, or several joined by commas."""
-        parts = [Count(low=0, high=2**63 - 1).parse(name, part) for part in text.split(",")]
-        return parts[0] if len(parts) == 1 else tuple(parts)
-
-    def encode(self, value: int | tuple[int, ...]) -> int | list[int]:
-        """The JSON form."""
-        return value if isinstance(value, int) else list(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +132,7 @@ class Solution(Method):
     until: float = declare(1000.0, One(low=0), help="longest flow time, where no times are given")
     rest: float = declare(1e-6, One(low=0, closed=True), help="a member rests when it moves by less than this")
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
-    seed: int = declare(0, Count(low=0, high=2**63 - 1), help="of the first fields")
+    seed: int | tuple[int, ...] = declare(0, Seeds(), help="of the first fields; or one a member")
     tolerance: float = declare(1e-8, One(low=1e-14, high=0.1), help="relative error a step of the integrator")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
@@ -172,7 +147,7 @@ class Solution(Method):
             times=self.times if self.times.size else None,
             until=self.until,
             rest=self.rest,
-            members=None if self.members == 1 else self.members,
+            members=None if self.members == 1 else self.members,  # theirs may be told by what is swept
             seed=self.seed,
             tolerance=self.tolerance,
         )
@@ -196,6 +171,10 @@ class Experiment(Spec):
     method: Method = declare(Training(), Nested("method"), help="training, or the solution of a theory")
     initial: np.ndarray = declare(
         (), Row(axes=None, least=0), symbol="w₀", help="fields to start from, (member, neuron, *shape); empty: drawn"
+    )
+
+    precision: str = declare(
+        "float32", Choice(("float32", "float64")), help="of training, and of first fields that are drawn"
     )
 
     def canonical(self) -> str:
@@ -222,16 +201,19 @@ class Experiment(Spec):
         return experiment_from(plain)
 
     def run(self, *, on_progress: Callable[..., Any] | None = None, cancel: Any = None, keep: Any = None) -> Trajectory:
-        """Carry it out.
+        """Carry it out, at its own precision whatever JAX is set to.
 
         Args:
             on_progress: Called between chunks of training with its `Progress`.
             cancel: Called between chunks; training stops when it returns true.
             keep: Where training keeps what it needs to go on after an interruption (see `train`).
         """
+        import jax
+
         initial = self.initial if self.initial.size else None
         more = {} if isinstance(self.method, Solution) else {"on_progress": on_progress, "cancel": cancel, "keep": keep}
-        return self.method.run(self.task, self.network, initial, **more)
+        with jax.enable_x64(self.precision == "float64"):
+            return self.method.run(self.task, self.network, initial, **more)
 
 
 def experiment_from(plain: Any) -> Experiment:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from .._check import InputError, Said, refuse
+from .._check import InputError, refuse
 from ..store import Checkpoint, Store
 from ..trajectory import Trajectory
 from .experiment import Experiment
@@ -60,28 +58,11 @@ def run_or_load(
 
 
 class Kept(Checkpoint):
-    """The checkpoint of one experiment, which tells that of another by its digest."""
+    """The checkpoint of one experiment, which goes when the result is stored."""
 
     def __init__(self, store: Store, digest: str):
         super().__init__(store.checkpoint(digest).path)
         self.store, self.digest = store, digest
-
-    def load(self) -> dict[str, np.ndarray] | None:
-        """The last arrays that were saved; None when there are none.
-
-        Raises:
-            InputError: When they are of another experiment.
-        """
-        arrays = super().load()
-        other = "" if arrays is None else str(arrays.pop("digest", "unnamed"))
-        if other not in ("", self.digest):
-            expected = f"that of the run {self.digest[:12]}"
-            refuse("The checkpoint", Said(f"that of {other[:12]}"), expected, f"Remove {self.path} to start anew.")
-        return arrays
-
-    def save(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keep these arrays instead."""
-        super().save({**arrays, "digest": np.array(self.digest)})
 
     def done(self) -> Trajectory:
         """The stored result, without the checkpoint that a process killed right after storing it left behind."""

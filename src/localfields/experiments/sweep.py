@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import Choice, Count, Nested, Number, Spec, declare, fields, number_values
-from .experiment import SCHEMA, Experiment, Seeds, read_plain
+from .._spec import Choice, Count, Nested, Number, Seeds, Spec, declare, fields, number_values
+from .experiment import SCHEMA, Experiment, read_plain
 from .paths import Path, Target, placed, resolve
 from .values import spread
 

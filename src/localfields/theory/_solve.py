@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ import numpy as np
 
 from .. import __version__
 from .._check import Said, refuse, unknown
-from .._spec import Count, Number, Row, num_members
+from .._spec import Count, Number, Row, Seeds, num_members
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination, for_members, initial_params
 from ..trajectory import Outcome, Trajectory, localized_from
@@ -31,7 +32,7 @@ def solve(
     until: float = 1000.0,
     rest: float = 1e-6,
     members: int | None = None,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     tolerance: float = 1e-8,
     solver: str = "auto",
 ) -> Trajectory:
@@ -48,7 +49,7 @@ def solve(
         until: The longest flow time, where no times are given.
         rest: A member rests when its parameters move by less than this fraction of their length per unit of time.
         members: Size of the ensemble; by default the length of what is swept or of `initial`, or 1.
-        seed: Of the first fields.
+        seed: Of the first fields; a list gives one a member, each of which starts as it would alone.
         tolerance: Relative error a step of the integrator; the absolute one is a hundredth of it.
         solver: `explicit`, `stiff`, or `auto` to choose by the spread of rates.
 
@@ -68,7 +69,7 @@ def solve(
     """
     network = SingleNeuron() if network is None else network  # pyright: ignore[reportCallIssue]
     _check(task, theory, network, until, rest, tolerance, solver)
-    seed = Count(low=0, high=2**63 - 1).check("seed", seed)
+    seed = Seeds().check("seed", seed)
     clock = time.perf_counter()
     start, count = _start(task, network, initial, members, seed)
     times = None if times is None else _check_times(times, count)
@@ -101,7 +102,7 @@ def solve(
             "theory": theory.to_json(),
             "network": network.to_json(),
             "members": count,
-            "seed": seed,
+            "seed": Seeds().encode(seed),
             "until": float(end),
             "rest": float(rest),
             "tolerance": float(tolerance),
@@ -148,7 +149,7 @@ def _outcome(good: Any, weights: np.ndarray) -> Outcome:
 
 
 def _start(
-    task: Discrimination, network: Network, initial: Any, members: int | None, seed: int
+    task: Discrimination, network: Network, initial: Any, members: int | None, seed: int | tuple[int, ...]
 ) -> tuple[dict[str, np.ndarray], int]:
     """Parameters of every member, and their number; drawn at the caller's precision, as `train` draws them."""
     given = None if initial is None else given_fields(initial, network.hidden, task.shape)
@@ -158,6 +159,7 @@ def _start(
             ("the task", num_members(task)),
             ("the network", num_members(network)),
             ("`initial`", None if given is None or len(given) == 1 else len(given)),
+            ("the list of seeds", None if isinstance(seed, int) else len(seed)),
             ("`members`", None if members is None else Count(high=10**7).check("members", members)),
         )
         if length is not None

@@ -67,6 +67,7 @@ class Loop:
     on_progress: Callable[[Progress], Any] | None
     cancel: Callable[[], bool] | None
     keep: Keep | None
+    run_digest: str  # names the run in its checkpoints
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     stopped: str = "finished"
 
@@ -129,7 +130,8 @@ class Loop:
 
     def _save(self, state: State) -> None:
         assert self.keep is not None
-        arrays = {f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
+        arrays = {"run": np.array(self.run_digest)}
+        arrays |= {f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
         for name in self.records[0]:
             arrays[f"record_{name}"] = np.stack([np.asarray(one[name]) for one in self.records])
         self.keep.save(arrays)
@@ -143,6 +145,8 @@ class Loop:
         arrays = None if self.keep is None else self.keep.load()
         if arrays is None:
             return state
+        if str(arrays.get("run")) != self.run_digest:
+            self._refuse("one of another run", "the same task, network, seed and all else")
 
         def take(name: str, like: Any, *lead: int) -> np.ndarray:
             found = arrays.get(name)
@@ -157,11 +161,6 @@ class Loop:
             self._refuse(f"one at step {found.step}", f"at a step that is recorded, of {self.at[-1]}")
         count = self.at.index(int(found.step)) + 1
         series = {name: take(f"record_{name}", one, count) for name, one in self.records[0].items()}
-        if more := arrays.keys() - {
-            *(f"state_{place}" for place in range(len(leaves))),
-            *map("record_{}".format, series),
-        }:
-            self._refuse(f"a `{min(more)}`", "without it")
         self.records = [{name: values[place] for name, values in series.items()} for place in range(count)]
         return jax.tree.map(jnp.asarray, found)
 

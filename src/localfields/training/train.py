@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from .. import __version__
 from .._check import Said, refuse
-from .._spec import Count, Number
+from .._spec import Count, Number, Seeds
 from .._types import working_dtype
 from ..networks import Network
 from ..tasks import Discrimination, initial_params
@@ -81,7 +83,7 @@ def train(
     """
     record = Record() if record is None else record
     steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
-    seed = _seed(seed)
+    seed = Seeds().check("seed", seed)
     _check_callbacks(rest, on_progress, cancel)
     plan = make_plan(task, network, learning_rate, batch, members, seed, record, estimator, optimizer)
     given = None if initial is None else given_fields(initial, plan.count, network.hidden, task.shape)
@@ -94,6 +96,20 @@ def train(
     if size > LARGEST:
         advice = "Record less often, or only reductions such as ('ipr', 'loss')."
         refuse("The memory for records", Said(f"{size / 1e9:.1f} GB"), f"at most {LARGEST / 1e9:g} GB", advice)
+    specification = {
+        "task": task.to_json(),
+        "network": network.to_json(),
+        "learning_rate": np.asarray(plan.rate).tolist() if plan.program.schedule is None else "schedule",
+        "steps": steps,
+        "batch": batch,
+        "members": plan.count,
+        "seed": Seeds().encode(seed),
+        "record": record.to_json(),
+        "estimator": estimator,
+        "optimizer": optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", "custom"),
+        "initial": None if initial is None else np.asarray(initial, np.float64).tolist(),
+        "rest": None if rest is None else float(rest),
+    }
     clock = time.perf_counter()
     begin = start()
     forward = _divided(advance, plan.count)
@@ -104,7 +120,7 @@ def train(
     at = record.at(steps)
     times = flow_times(np.asarray(at), plan.rate, plan.program.schedule)
     go, see = functools.partial(forward, plan.program, plan.setting), functools.partial(_see, plan)
-    loop = Loop(go, see, at, times, rest, on_progress, cancel, keep)
+    loop = Loop(go, see, at, times, rest, on_progress, cancel, keep, "" if keep is None else _digest(specification))
     state = loop.run(state, first)
     seconds = time.perf_counter() - clock
     count, recorded = plan.count, len(loop.records)
@@ -119,30 +135,16 @@ def train(
         final=np.asarray(state.params["weights"]).reshape(fields),
         series=series,
         outcome=tuple(_outcome(int(bad)) for bad in np.asarray(state.bad)),
-        specification={
-            "task": task.to_json(),
-            "network": network.to_json(),
-            "learning_rate": np.asarray(plan.rate).tolist() if plan.program.schedule is None else "schedule",
-            "steps": steps,
-            "batch": batch,
-            "members": count,
-            "seed": seed if isinstance(seed, int) else list(seed),
-            "record": record.to_json(),
-            "estimator": estimator,
-            "optimizer": optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", "custom"),
-            "initial": None if initial is None else np.asarray(initial, np.float64).tolist(),
-            "rest": None if rest is None else float(rest),
-        },
+        specification=specification,
         manifest=_manifest(compiled, seconds, size),
         stopped=loop.stopped,
     )
 
 
-def _seed(seed: Any) -> int | tuple[int, ...]:
-    kind = Count(low=0, high=2**63 - 1)
-    if isinstance(seed, (list, tuple, np.ndarray)) and np.ndim(seed) == 1 and len(seed):
-        return tuple(kind.check("seed", one) for one in np.asarray(seed).tolist())
-    return kind.check("seed", seed)
+def _digest(specification: dict[str, Any]) -> str:
+    """What tells this run's checkpoints from those of others; functions are told apart by their names alone."""
+    plain = {**specification, "precision": str(np.dtype(working_dtype()))}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _see(plan: Plan, state: State) -> dict[str, jax.Array]:
