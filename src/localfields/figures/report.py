@@ -98,7 +98,7 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
             "10–60 minutes",
             f"at most {printed(seconds / 60, 1)} minutes, of {together}",
             verdict(600 <= seconds <= 3600),
-            f"{'Faster: ' if seconds < 600 else ''}{slowest.name} takes {printed(seconds, 0)} s on {_cores()}, compilation "
+            f"{'Faster: ' if seconds < 600 else ''}{slowest.name} takes {printed(seconds, 0)} s on {_cores()}, compiling "
             f"included, and all figures together {printed(total / 60, 1)} minutes. The machines differ, and so may the "
             "estimator of the gradient, which each caption names.",
             "seconds in the manifests of the stored runs",
