@@ -90,6 +90,7 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
     slowest = max(at_scale, key=lambda one: one.slowest[0])
     seconds, members = slowest.slowest
     total = sum(one.seconds for one in made)
+    faster = "Faster: " if seconds < 600 else ""
     together = "a single run" if members == 1 else f"{members} runs together"
     return [
         Claim(
@@ -98,9 +99,9 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
             "10–60 minutes",
             f"at most {printed(seconds / 60, 1)} minutes, of {together}",
             verdict(600 <= seconds <= 3600),
-            f"{'Faster: ' if seconds < 600 else ''}{slowest.name} takes {printed(seconds, 0)} s on {_cores()}, compiling "
-            f"included, and all figures together {printed(total / 60, 1)} minutes. The machines differ, and so may the "
-            "estimator of the gradient, which each caption names.",
+            f"{faster}{slowest.name} takes {printed(seconds, 0)} s on {_cores()}, compiling included, and all figures "
+            f"together {printed(total / 60, 1)} minutes. Machines differ, and so may the estimator of the gradient, "
+            "which each caption names.",
             "seconds in the manifests of the stored runs",
         )
     ]
