@@ -1,0 +1,282 @@
+"""Figure 3: one neuron on three data models, trained and predicted; claims L1 and L2."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis.compare import compare
+from ..experiments import Experiment, Solution, Training
+from ..networks import SingleNeuron
+from ..stimuli import NLGP, Ising, Kur, Stimulus
+from ..tasks import Discrimination
+from ..theory import Amplifier, EffectiveFlow, ExactIsing, Theory
+from ..theory.amplifier import SLOPE
+from ..trajectory import Trajectory, localized_from
+from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
+
+SITES, MEMBERS, LEARNING_RATE, STEPS, EVERY = 40, 28, 0.05, 2000, 10
+NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
+
+
+def told_apart(*classes: Any) -> Discrimination:
+    """The task of telling classes apart."""
+    return Discrimination(*classes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A data model of the figure: both classes, how it is trained on, and the kurtosis printed."""
+
+    classes: tuple[Stimulus, Stimulus]
+    estimator: str
+    batch: int
+    published_kurtosis: str
+
+    @property
+    def task(self) -> Discrimination:
+        """The two told apart; the longer lengthscale has label 1."""
+        return told_apart(*self.classes)
+
+
+# `orbit` with 150 draws a class: gradient variance at most 0.7 of that of a batch of 10 000 (docs/performance.md).
+# The paper's noise is kept for Ising, where it can decide the position (§4.2).
+ROWS: dict[str, Row] = {
+    "Ising": Row(
+        (Ising((SITES,), coupling=0.3), Ising((SITES,), coupling=0.7)),
+        *("independent", 500, "1.00"),
+    ),
+    "NLGP(0.01)": Row(
+        (NLGP((SITES,), xi=1.0, gain=0.01), NLGP((SITES,), xi=3.0, gain=0.01)),
+        *("orbit", 300, "2.99"),
+    ),
+    "Kur(5)": Row(
+        (Kur((SITES,), xi=1.0, k=5.0), Kur((SITES,), xi=3.0, k=5.0)),
+        *("orbit", 300, "3.86"),
+    ),
+}
+
+
+def trained(name: str, scale: Scale) -> Experiment:
+    """Training of a row; §4.2 shares that on Ising data."""
+    row = ROWS[name]
+    method = Training(
+        learning_rate=LEARNING_RATE,
+        steps=at(scale, paper=STEPS, quick=800, tiny=40),
+        batch=at(scale, paper=row.batch, quick=row.batch, tiny=20),
+        members=at(scale, paper=MEMBERS, quick=4, tiny=2),
+        estimator=row.estimator,
+        every=EVERY,
+        what=("weights",),
+    )
+    return Experiment(row.task, NETWORK, method)
+
+
+def solved(name: str, theory: Theory, scale: Scale, task: Discrimination | None = None) -> Experiment:
+    """A flow from the fields that training starts from, at its records; of another task of that size where given."""
+    experiment = trained(name, scale)
+    method = experiment.method
+    assert isinstance(method, Training)
+    times = LEARNING_RATE * np.arange(0, method.steps + 1, EVERY)
+    solution = Solution(theory, times=times, members=method.members, tolerance=1e-6)
+    return Experiment(task or experiment.task, NETWORK, solution)
+
+
+def experiments(scale: Scale) -> Mapping[str, Experiment]:
+    """For each row its training and three flows."""
+    found = {}
+    for name, row in ROWS.items():
+        found[f"{name}: training"] = trained(name, scale)
+        found[f"{name}: Taylor"] = solved(name, EffectiveFlow(amplifier="taylor"), scale)
+        found[f"{name}: exact φ"] = solved(name, EffectiveFlow(), scale)
+        if name == "Ising":
+            found[f"{name}: best"] = solved(name, ExactIsing(frequencies=128), scale)
+        else:  # normal data of the same covariance, for which eq. (5) is exact
+            clones = told_apart(*(one.gaussian_clone() for one in row.classes))
+            found[f"{name}: best"] = solved(name, EffectiveFlow(), scale, clones)
+    return found
+
+
+def draw(results: Results) -> Any:
+    """Three rows: marginal, amplifier, training and the flow of the Taylor φ as published, then two flows of ours."""
+    from matplotlib.figure import Figure
+
+    from ..plots.fields import SMALL, add_time_bar
+    from ..plots.prediction import draw_law
+    from ..plots.stimulus import GREEN
+
+    figure = Figure(figsize=(12, 6.4), layout="constrained")
+    axes = figure.subplots(3, 6, width_ratios=(0.8, 0.9, 1.1, 1.1, 1.1, 1.1))
+    for number, (name, row) in enumerate(ROWS.items()):
+        law = row.classes[1].marginal()
+        assert law is not None
+        draw_law(axes[number, 0], law)
+        if legend := axes[number, 0].get_legend():
+            legend.remove()
+        axes[number, 0].set_ylabel(name, fontsize=10)
+        axes[number, 0].set_yticks([])
+        if number:
+            axes[number, 0].set_xlim(-4.5, 4.5)
+        _draw_amplifier(axes[number, 1], row, legend=number == 0)
+        _draw_flows(axes[number, 2:], results, name)
+    for ax in axes.flat:
+        ax.tick_params(labelsize=SMALL)
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes[:2].flat:
+        ax.set_xlabel("")
+    for ax, text in zip(axes[0], ("marginal", "amplifier φ", "training", "eq. (5), Taylor φ"), strict=False):
+        ax.set_title(text, fontsize=9)
+    ours = {"eq. (5), exact φ": axes[0, 4], "exact flow": axes[0, 5], "normal data": axes[1, 5]}
+    for text, ax in ours.items():
+        ax.set_title(f"ours: {text}", fontsize=9, color=GREEN)
+    axes[1, 0].legend(*_key(axes[1, 0]), frameon=False, fontsize=7, loc="upper left", borderaxespad=0, handlelength=1)
+    for ax in axes[2, 2:]:
+        ax.set_xlabel("site", fontsize=9)
+    until = float(results["Ising: training"].times[-1])
+    add_time_bar(figure, axes[:, 5], until)
+    return figure
+
+
+def _draw_amplifier(ax: Any, row: Row, legend: bool) -> None:
+    """φ on [−1, 1] with the straight line of normal data and the third-order Taylor polynomial, as in the paper."""
+    from ..plots.stimulus import GRAY, ORANGE
+
+    law = row.classes[1].marginal()
+    assert law is not None
+    amplifier, a = Amplifier(law), np.linspace(-1, 1, 401)
+    ax.axhline(0, color=GRAY, lw=0.5)
+    ax.axvline(0, color=GRAY, lw=0.5)
+    ax.plot(a, SLOPE * a, color=GRAY, lw=1.2, ls="--", label="normal")
+    ax.plot(a, amplifier(a), color="black", lw=1.6, label="exact")
+    ax.plot(a, amplifier.taylor(3)(a), color=ORANGE, lw=1.1, label="Taylor")
+    ax.set_xlabel("a", fontsize=9)
+    ax.set_ylim(-1.15, 1.15)
+    exact = f"{law.kurtosis:.4f}" if row.published_kurtosis != "1.00" else f"{law.kurtosis:.2f}"
+    words = f"κ = {exact}\n(paper {row.published_kurtosis})"
+    ax.text(0.98, 0.04, words, transform=ax.transAxes, ha="right", va="bottom", fontsize=7.5)
+    if legend:
+        ax.legend(frameon=False, fontsize=7, loc="upper left", handlelength=1.2, borderaxespad=0.1, labelspacing=0.2)
+
+
+def _key(ax: Any) -> Any:
+    """Only the line of normal data: the filled curve is the law itself."""
+    lines, labels = ax.get_legend_handles_labels()
+    return [lines[labels.index("normal")]], ["normal"]
+
+
+def _draw_flows(axes: Any, results: Results, name: str) -> None:
+    """Fields of the first member over flow time, with their last IPR; one scale for the row."""
+    from ..plots.fields import draw_over_time
+
+    limits = []
+    for ax, kind in zip(axes, ("training", "Taylor", "exact φ", "best"), strict=True):
+        run = results[f"{name}: {kind}"]
+        draw_over_time(ax, run.weights[0, :, 0], run.times)
+        words = f"IPR {_last_ipr(run)[0]:.2f}" + (f", peak at {run.peak[0, -1, 0]}" if name == "Ising" else "")
+        ax.text(0.99, 0.98, words, transform=ax.transAxes, ha="right", va="top", fontsize=7.5)
+        limits.append(ax.get_ylim())
+    low, high = min(limit[0] for limit in limits), max(limit[1] for limit in limits)
+    for ax in axes:
+        ax.set_ylim(low, high + 0.12 * (high - low))
+    for ax in axes[1:]:
+        ax.set_yticklabels([])
+    axes[0].set_ylabel("weight", fontsize=9)
+
+
+def _last_ipr(run: Trajectory) -> np.ndarray:
+    """IPR at the last record, (member,)."""
+    return run.ipr[:, -1, 0]
+
+
+def claims(results: Results) -> Sequence[Claim]:
+    """L1: where training localizes; L2: whether the flow of the Taylor φ ends as training does."""
+    threshold = localized_from(SITES)
+    ratios = {name: _last_ipr(results[f"{name}: training"]) for name in ROWS}
+    places = {name: bool((ratio > threshold).all()) for name, ratio in ratios.items()}
+    nowhere = not any((ratios[name] > threshold).any() for name in ("NLGP(0.01)", "Kur(5)"))
+    near_one = bool((ratios["Ising"] > 0.5).all())
+    count = len(ratios["Ising"])
+    exact = _last_ipr(results["Ising: best"])
+    first = Claim(
+        "L1",
+        "Trained fields localize on Ising data, and do not on NLGP(0.01) and Kur(5)",
+        "IPR near 1 / near 0 / near 0",
+        " / ".join(spread(ratio, 3) for ratio in ratios.values()),
+        verdict(places["Ising"] and near_one and nowhere),
+        f"A field counts as localized above {threshold:.3f}, a third more than noise has: "
+        + ", ".join(f"{name} {int((r > threshold).sum())} of {count}" for name, r in ratios.items())
+        + f". The exact flow on Ising data ends at {spread(exact, 3)}.",
+        f"IPR of the last field, mean ± std over {count} starts",
+    )
+    return [first, _agreement(results, threshold)]
+
+
+def _agreement(results: Results, threshold: float) -> Claim:
+    same, cosines, exact, best = {}, {}, {}, {}
+    for name in ROWS:
+        run = results[f"{name}: training"]
+        kinds = [_last_ipr(one) > threshold for one in (run, results[f"{name}: Taylor"])]
+        same[name] = int((kinds[0] == kinds[1]).sum())
+        for found, kind in ((cosines, "Taylor"), (exact, "exact φ"), (best, "best")):
+            comparison = compare(run, results[f"{name}: {kind}"])
+            found[name] = float(np.nanmedian(comparison.at_end(comparison.cosine)))
+    count = results["Ising: training"].num_members
+    ising = [spread(_last_ipr(results[f"Ising: {kind}"]), 3) for kind in ("training", "Taylor", "exact φ")]
+    lower = _lower(results)
+    return Claim(
+        "L2",
+        "Eq. (5) with the Taylor φ gives fields of the same kind as training: localized on Ising data, not on others",
+        "yes, in all three",
+        ", ".join(f"{name} {number} of {count}" for name, number in same.items()),
+        verdict(all(number == count for number in same.values())),
+        "Median cosine of the last fields: "
+        + "; ".join(f"{name} {cosines[name]:.2f} (exact φ {exact[name]:.2f})" for name in ROWS)
+        + f". On Ising data the bump of eq. (5) is broader, IPR {ising[1]} (exact φ {ising[2]}) beside {ising[0]} in "
+        f"training, as its central limit fails for a field on few sites; the exact flow has cosine "
+        f"{best['Ising']:.4f}. {lower}",
+        f"localized or not (IPR above {threshold:.3f}) at the last record, training against flow, {count} starts",
+    )
+
+
+def _lower(results: Results) -> str:
+    """Whether flows of non-localized fields end larger than training, as the paper finds."""
+    words = []
+    for name in ("NLGP(0.01)", "Kur(5)"):
+        size = [np.linalg.norm(results[f"{name}: {kind}"].final[:, 0], axis=1) for kind in ("Taylor", "training")]
+        words.append(f"{name} {np.median(size[0] / size[1]):.2f}")
+    return f"Norm of the flow's last field over that of training: {', '.join(words)}."
+
+
+def setting(scale: Scale) -> str:
+    """In words."""
+    method = trained("Ising", scale).method
+    assert isinstance(method, Training)
+    return (
+        f"N = {SITES}, one ReLU neuron, init_scale 0.001, learning rate {LEARNING_RATE}, {method.steps} steps, one "
+        f"common initial field, {method.members} starts behind the claims. Ising J = (0.3, 0.7), estimator "
+        f"independent, batch {method.batch}; NLGP(0.01) and Kur(5) ξ = (1, 3), estimator orbit with "
+        f"{at(scale, paper=150, quick=150, tiny=10)} draws a class (gradient variance below that of the paper's batch "
+        "of 10 000)."
+    )
+
+
+FIGURE = PaperFigure(
+    name="fig3",
+    title="Figure 3: one neuron on three data models",
+    caption=(
+        "Only data with two values a site (Ising, top) lets the field of a neuron shrink to one place; on nearly "
+        "normal and on heavy-tailed data it becomes a smooth wave, as eq. (5) predicts. From the left: the marginal; "
+        "the amplifier φ with its third-order Taylor polynomial and the line of normal data; a field in training; and "
+        "under eq. (5) with the Taylor φ, from the same start. The kurtosis κ is exact; the printed 3.86 of Kur(5) is "
+        "a value of samples, which mostly miss the tail. Ours, with green titles: eq. (5) with the exact φ; the exact "
+        "flow on Ising data; and for the others the flow of normal data with the same covariance. The first start of "
+        "all is shown; how often eq. (5) tells the site of the peak is the matter of §4.2."
+    ),
+    setting=setting,
+    draw=draw,
+    claims=claims,
+    experiments=experiments,
+)
