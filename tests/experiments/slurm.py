@@ -52,11 +52,11 @@ echo $! >>"$0-jobs"
 echo "Submitted batch job $!"
 """,
     "squeue": """
-for job in $(cat "${0%squeue}sbatch-jobs" 2>/dev/null); do kill -0 -- "-$job" 2>/dev/null && echo "$job"; done
+for job in $(cat "${0%squeue}sbatch-jobs" 2>/dev/null); do kill -s 0 -- "-$job" 2>/dev/null && echo "$job"; done
 exit 0
 """,
     "scancel": """
-for word in "$@"; do case "$word" in --*) ;; *) kill -KILL -- "-$word" 2>/dev/null ;; esac; done
+for word in "$@"; do case "$word" in --*) ;; *) kill -s KILL -- "-$word" 2>/dev/null ;; esac; done
 exit 0
 """,
 }
