@@ -72,7 +72,7 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
     for bad, what in ((~np.isfinite(flat).all(axis=1), "nan or infinite"), (~flat.any(axis=1), "zero everywhere")):
         if bad.any():
             where = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), lead)) if lead else ()
-            got = f"{int(bad.sum())} of {len(bad)} {what}" + (f", the first at {where}" if lead else "")
+            got = f"{int(bad.sum())} of {len(values)} {what}" + (f", the first at {where}" if lead else "")
             refuse("`fields`", Said(got), "finite and not zero everywhere", "Leave such fields out.")
     return Fields(values, lead, shape)
 
@@ -81,3 +81,8 @@ def displacements(shape: tuple[int, ...]) -> np.ndarray:
     """Coordinates of every site from the middle of the lattice, (site, axis)."""
     along = [np.arange(n) - (n - 1) / 2 for n in shape]
     return np.stack([x.ravel() for x in np.meshgrid(*along, indexing="ij")], axis=1)
+
+
+def wrapped(angle: np.ndarray) -> np.ndarray:
+    """Angles from −π to π."""
+    return np.pi - (np.pi - angle) % (2 * np.pi)

@@ -13,8 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 CHUNK = 2**21  # numbers in the largest array of a batch: 16 MB, which stays near the processor
-RANK = 1e-9  # a column that is this much shorter without the others is none: a sine at the highest frequency
-HEAT = 4  # steps from every start, before the best one goes on alone
+RANK = 1e-6  # a column that is this much shorter without the others is none: a sine at the highest frequency
+ENTRIES = 4  # starts that are followed at all: those nearest to the field
+HEAT = 4  # steps from each of them, before the best one goes on alone
 LEVEL = 1e-12  # a step that lowers the cost by less than this part of it is the last: a millionth of its own error
 
 
@@ -90,28 +91,39 @@ def fit(
         high: Largest parameters.
         most: Largest number of steps.
     """
-    count, num, width = starts.shape
     scale = np.sqrt((target**2).mean(axis=1))
     target = target / scale[:, None]
     low, high = (np.broadcast_to(x, starts.shape) for x in (low, high))
+    starts = np.clip(starts, low, high)
+    if len(starts) > ENTRIES:
+        cost = np.stack([_costs(model, target, one) for one in starts])
+        best = np.argsort(cost, axis=0, kind="stable")[:ENTRIES, :, None]
+        starts, low, high = (np.take_along_axis(x, best, axis=0) for x in (starts, low, high))
+    count, num, width = starts.shape
     columns = model.columns(starts[0, :1]).shape[2]
     size = max(1, CHUNK // (target.shape[1] * count * max(columns, width)))
     parts = []
     for i in range(0, num, size):
         rows = slice(i, i + size)
         tiled = np.tile(target[rows], (count, 1))
-        ends = [x[:, rows].reshape(-1, width) for x in (low, high)]
-        point = _project(model, tiled, np.clip(starts[:, rows].reshape(-1, width), *ends))
+        floor, roof = (x[:, rows].reshape(-1, width) for x in (low, high))
+        point = _project(model, tiled, starts[:, rows].reshape(-1, width))
         if count > 1:
-            point = _descend(model, tiled, point, *ends, HEAT)
+            point = _descend(model, tiled, point, floor, roof, HEAT)
             each = len(tiled) // count
             best = point.cost.reshape(count, each).argmin(axis=0) * each + np.arange(each)
-            point, ends = point.take(best), [x[best] for x in ends]
-        parts.append(_descend(model, target[rows], point, *ends, most))
+            point, floor, roof = point.take(best), floor[best], roof[best]
+        parts.append(_descend(model, target[rows], point, floor, roof, most))
     parameters, coefficients, cost = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("parameters", "coefficients", "cost")
     )
     return Found(parameters, coefficients * scale[:, None], np.sqrt(cost) * scale)
+
+
+def _costs(model: Model, target: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    size = max(1, CHUNK // (target.shape[1] * parameters.shape[1]))
+    rows = (slice(i, i + size) for i in range(0, len(target), size))
+    return np.concatenate([_project(model, target[r], parameters[r]).cost for r in rows])
 
 
 def _descend(model: Model, target: np.ndarray, found: _Point, low: np.ndarray, high: np.ndarray, most: int) -> _Point:
@@ -121,7 +133,7 @@ def _descend(model: Model, target: np.ndarray, found: _Point, low: np.ndarray, h
         step, gain = _step(model, now, low[active], high[active], damping[active])
         then = _project(model, target[active], np.clip(now.parameters + step, low[active], high[active]))
         better = then.cost < now.cost
-        damping[active] = np.where(better, damping[active] / 5, damping[active] * 4)
+        damping[active] = np.where(better, np.maximum(damping[active] / 5, 1e-12), damping[active] * 4)
         # Beyond these there is only rounding: of what is left, of the field itself, of the step.
         done = (gain <= LEVEL * now.cost) | (then.cost <= 1e-27 * target.shape[1]) | (damping[active] > 1e10)
         now.put(better, then.take(better))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import minimum_filter
 from scipy.special import diric
 
-from ._fields import displacements, read_fields
+from ._fields import displacements, read_fields, wrapped
 from ._project import Model, fit
 
 SLOWEST = 0.5  # cycles; with fewer, wave and offset together are a parabola, and no frequency can be told
@@ -98,7 +98,7 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
     cosine, sine, offset = found.coefficients.T
     frequency = np.where(flat[:, None], 0, found.parameters)
     turns = (frequency / np.array(shape) * (np.array(shape) - 1) / 2).sum(axis=1)  # from the middle to site 0
-    phase = np.where(flat, 0, _wrapped(np.arctan2(-sine, cosine) - 2 * np.pi * turns))
+    phase = np.where(flat, 0, wrapped(np.arctan2(-sine, cosine) - 2 * np.pi * turns))
     first = np.take_along_axis(frequency, (frequency != 0).argmax(axis=1)[:, None], axis=1)
     sign = np.where(first < 0, -1.0, 1.0)  # cos(−a) = cos a
     left = np.sqrt(((target - mean[:, None]) ** 2).sum(axis=1))
@@ -110,10 +110,6 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
         offset=given.back(np.where(flat, mean, offset)),
         error=given.back(np.where(flat, left, found.residual) / norm),
     )
-
-
-def _wrapped(angle: np.ndarray) -> np.ndarray:
-    return np.pi - (np.pi - angle) % (2 * np.pi)
 
 
 def _waves(shape: tuple[int, ...]) -> Model:
