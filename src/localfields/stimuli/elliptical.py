@@ -88,14 +88,34 @@ class StudentT(EllipticalLaw):
     kernel: Kernel = kernel_field()
 
     def stretch(self, key: Any, length: jax.Array) -> jax.Array:
-        """√((ν − 2)/χ²_ν), by the logarithm of a gamma variable, which does not underflow."""
+        """√((ν − 2)/χ²_ν)."""
         nu = jnp.asarray(self.nu, length.dtype)
-        log = jax.random.loggamma(key, nu / 2, length.shape, length.dtype)  # χ²/2
-        return jnp.sqrt((nu - 2) / 2) * jnp.exp(-0.5 * log)
+        return jnp.sqrt((nu - 2) / 2 / _gamma(key, nu / 2, length))  # χ²/2
 
     def marginal(self) -> Marginal:
         """Student's t at unit variance."""
         return StudentTLaw(self.nu)
+
+
+def _gamma(key: Any, order: jax.Array, like: jax.Array) -> jax.Array:
+    """Gamma variables of an order above 1, one for each entry of `like` (Marsaglia and Tsang 2000).
+
+    JAX's own go one by one on a CPU, each with keys of its own, and would take eight times as long as all normals of
+    the same draws. Here all are proposed at once, and those refused (one in twenty at most) once more.
+    """
+    d = order - 1 / 3
+
+    def propose(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        turn, value, taken = state
+        for_normal, for_uniform = jax.random.split(jax.random.fold_in(key, turn))
+        z = jax.random.normal(for_normal, like.shape, like.dtype)
+        cube = (1 + z / jnp.sqrt(9 * d)) ** 3
+        bound = 0.5 * z**2 + d * (1 - cube + jnp.log(jnp.maximum(cube, jnp.finfo(like.dtype).tiny)))
+        accepted = (cube > 0) & (-jax.random.exponential(for_uniform, like.shape, like.dtype) < bound)
+        return turn + 1, jnp.where(accepted & ~taken, d * cube, value), taken | accepted
+
+    start = jnp.zeros((), jnp.int32), jnp.ones_like(like), jnp.zeros(like.shape, bool)
+    return jax.lax.while_loop(lambda state: ~jnp.all(state[2]), propose, start)[1]
 
 
 class EllipticalShell(EllipticalLaw):
