@@ -24,6 +24,8 @@ def single_precision():
 def task(kind: str = "nlgp", **more) -> lf.Discrimination:
     if kind == "nlgp":
         return lf.Discrimination(*(lf.stimuli.NLGP(RING, xi=xi, gain=3.0) for xi in (1.0, 2.0)), **more)
+    if kind == "kur":
+        return lf.Discrimination(*(lf.stimuli.Kur(RING, xi=xi, k=4.5) for xi in (1.0, 2.0)), **more)
     return lf.Discrimination(*(lf.stimuli.Gaussian(RING, xi=xi) for xi in (1.0, 2.0)), **more)
 
 
@@ -34,6 +36,19 @@ def test_erf_to_float32():
     assert np.abs(found - exact).max() < 3e-7
     small = np.abs(x) < 0.25
     assert np.abs(found[small] / np.where(exact[small] == 0, 1, exact[small]) - (exact[small] != 0)).max() < 5e-7
+
+
+@pytest.mark.parametrize("k", [2.5, 4.1, 10.0, 50.0])
+def test_the_algebraic_law_to_float32(k):
+    z = np.concatenate([np.linspace(-5.7, 5.7, 20001), np.geomspace(1e-20, 1, 2001)]).astype(np.float32)
+    z = z[z != 0]
+    law = lf.marginals.Algebraic(k)
+    exact = law.from_normal(z.astype(np.float64)) * law.deviation()
+    found = np.asarray(fused.algebraic(jnp.float32(k), jnp.asarray(z)), np.float64)
+    assert np.abs(found / exact - 1).max() < 5e-6
+    assert fused.algebraic(jnp.float32(k), jnp.zeros(1, jnp.float32))[0] == 0
+    far = fused.algebraic(jnp.float32(k), jnp.asarray([8.0, 1e10], jnp.float32))
+    assert np.isfinite(np.asarray(far)).all()
 
 
 def test_normals_are_the_transform_they_claim_and_never_infinite():
@@ -65,7 +80,7 @@ def drawn_by_hand(stimulus, key, count: int) -> np.ndarray:
 
 
 CASES = [("nlgp", "relu", "mse"), ("nlgp", "tanh", "absolute"), ("gaussian", "relu", "mse")]
-CASES += [("gaussian", "sigmoid", "mse"), ("nlgp", "identity", "absolute")]
+CASES += [("kur", "relu", "mse"), ("gaussian", "sigmoid", "mse"), ("nlgp", "identity", "absolute")]
 
 
 @pytest.mark.parametrize(("kind", "activation", "loss"), CASES)
@@ -121,7 +136,7 @@ def test_where_it_applies():
     assert not fused.applies(task(), neuron(activation="erf"))
     assert not fused.applies(task(), lf.networks.Committee(2))
     assert not fused.applies(task(loss="cross-entropy"), neuron())
-    for other in (lf.stimuli.Kur(RING, xi=1.0), lf.stimuli.Ising(RING), lf.stimuli.NLGP((4, 6), xi=0.5)):
+    for other in (lf.stimuli.Ising(RING), lf.stimuli.NLGP((4, 6), xi=0.5)):
         assert not fused.applies(lf.Discrimination(other, other), neuron())
 
 
