@@ -70,9 +70,13 @@ def main():
     rows["kernel against general path, largest z of 40"] = agreement(task)
     rows["step, shared, ms"] = step(task, estimator="shared")
     rows["step, orbit with 200 draws, ms"] = step(task, estimator="orbit", batch=200)
+    kur = lf.Discrimination(*(lf.stimuli.Kur((SITES,), xi=xi, k=4.1) for xi in (1.0, 3.0)))
+    rows["step, independent, Kur(4.1), ms"] = step(kur)
+    rows["kernel against general path, Kur(4.1), largest z of 40"] = agreement(kur)
     kernel = fused.applies
     fused.applies = lambda task, network: False
     rows["step, independent, general path, ms"] = step(task, steps=100)
+    rows["step, independent, Kur(4.1), general path, ms"] = step(kur, steps=100)
     fused.applies = kernel
     print(json.dumps(rows, indent=2))
 
