@@ -12,6 +12,7 @@ from .._check import Said, refuse
 from ..trajectory import inverse_participation_ratio, peak_position
 from ._fields import Fields, displacements, read_fields, wrapped
 from ._project import Model, fit
+from .metrics import metric
 from .shape import position, spectral_peak
 
 NARROWEST = 0.2  # sites; the envelope is then below 1e-5 on the next site, and narrower ones are the same field
@@ -149,6 +150,12 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
         amplitude=given.back(np.hypot(real, imaginary)),
         error=given.back(found.residual / np.sqrt((given.flat**2).sum(axis=1))),
     )
+
+
+@metric(slow=True)
+def gabor_error(fields: Any, axes: int = 1) -> np.ndarray:
+    """Relative error ‖w − fit‖/‖w‖ of the best Gabor."""
+    return fit_gabor(fields, axes).error
 
 
 def _without_wave(parameters: np.ndarray, coefficients: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:

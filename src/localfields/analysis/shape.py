@@ -11,8 +11,10 @@ import numpy as np
 from scipy.special import entr
 
 from ._fields import Fields, read_fields
+from .metrics import metric
 
 
+@metric
 def position(fields: Any, axes: int = 1) -> np.ndarray:
     """Circular mean of the energy w² in sites, from 0 to N: arg Σ_x exp(2πi x/N) w_x².
 
@@ -35,6 +37,7 @@ def position(fields: Any, axes: int = 1) -> np.ndarray:
     return given.per_axis(np.round(turn * sizes, 12) % sizes)
 
 
+@metric
 def width(fields: Any, axes: int = 1) -> np.ndarray:
     """Circular standard deviation of the energy w² in sites: N/2π · √(−2 ln R), R the length of its mean direction.
 
@@ -97,6 +100,7 @@ def _unit(given: Fields) -> np.ndarray:
     return values / np.sqrt((values**2).sum(axis=sites, keepdims=True))
 
 
+@metric
 def spectral_peak(fields: Any, axes: int = 1) -> np.ndarray:
     """Frequency of the strongest wave in cycles around the ring, from 0 (a field mostly of one sign) to N/2.
 
@@ -114,6 +118,7 @@ def spectral_peak(fields: Any, axes: int = 1) -> np.ndarray:
     return given.per_axis(np.stack([*signed, index[-1]], axis=1))
 
 
+@metric
 def spectral_concentration(fields: Any, axes: int = 1) -> np.ndarray:
     """Part of the energy in the strongest wave: 1 for a sinusoid of whole frequency, about 2 ln(N)/N for noise.
 
@@ -143,6 +148,7 @@ def _folded(given: Fields) -> np.ndarray:
     return power
 
 
+@metric
 def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     """Product Δθ·Δk of the spreads in place and frequency: at least 1/2, near it for a bump, infinite for a wave.
 
@@ -183,6 +189,7 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     return given.per_axis(np.stack(found, axis=1))
 
 
+@metric
 def entropic_excess(fields: Any, axes: int = 1) -> np.ndarray:
     """H(w²) + H(|ŵ|²) − ln N with the unitary transform: at least 0, which one site and a constant have.
 

@@ -11,6 +11,7 @@ from scipy.special import diric
 
 from ._fields import displacements, read_fields, wrapped
 from ._project import Model, fit
+from .metrics import metric
 
 SLOWEST = 0.5  # cycles; with fewer, wave and offset together are a parabola, and no frequency can be told
 FLAT = 1e-12  # variation, relative to the field, below which there is no wave
@@ -110,6 +111,12 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
         offset=given.back(np.where(flat, mean, offset)),
         error=given.back(np.where(flat, left, found.residual) / norm),
     )
+
+
+@metric(slow=True)
+def sinusoid_error(fields: Any, axes: int = 1) -> np.ndarray:
+    """Relative error ‖w − fit‖/‖w‖ of the best wave with free frequency, amplitude, phase and offset."""
+    return fit_sinusoid(fields, axes).error
 
 
 def _waves(shape: tuple[int, ...]) -> Model:

@@ -1,0 +1,126 @@
+"""Metrics: functions from fields to numbers, and `measure`, which takes them along a trajectory.
+
+A metric is a function of fields (…, *shape) and the number of lattice axes that gives one number a field, (…,), or on a
+torus one an axis, (…, axis). Decorated with `metric`, in a file here or in one of your own, it is known to `measure`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._check import Said, refuse, unknown
+from ..trajectory import Trajectory, inverse_participation_ratio
+
+Function = Callable[[Any, int], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """A registered metric: its name, what it computes, its meaning in one line, and whether it takes its time."""
+
+    name: str
+    function: Function
+    help: str
+    slow: bool = False
+
+
+METRICS: dict[str, Metric] = {}
+
+
+def metric(function: Function | None = None, *, name: str = "", slow: bool = False) -> Any:
+    """Register a function of fields and axes as a metric, under its own name and first line of documentation.
+
+    Args:
+        function: The function.
+        name: A name other than the function's.
+        slow: Whether `measure` should leave it out unless it is asked for.
+
+    Example:
+        >>> import numpy as np
+        >>> from localfields import analysis
+        >>> @analysis.metric
+        ... def mean_weight(fields, axes=1):
+        ...     '''Mean over the sites.'''
+        ...     return np.asarray(fields).mean(axis=tuple(range(-axes, 0)))
+        >>> analysis.METRICS["mean_weight"].help
+        'Mean over the sites.'
+        >>> del analysis.METRICS["mean_weight"]
+    """
+    if function is None:
+        return lambda one: metric(one, name=name, slow=slow)
+    key = name or function.__name__
+    known = METRICS.get(key)
+    if known is not None and known.function.__module__ != function.__module__:  # of its own module: a new version
+        got = Said(f"a second one, from {function.__module__} after {known.function.__module__}")
+        refuse(f"The metric `{key}`", got, "the only one of its name", "Rename the function.")
+    METRICS[key] = Metric(key, function, (inspect.getdoc(function) or key).splitlines()[0], slow)
+    return function
+
+
+metric(inverse_participation_ratio, name="ipr")
+
+
+def measure(trajectory: Trajectory, *names: str) -> Any:
+    """Measure every recorded field of a trajectory.
+
+    Args:
+        trajectory: What `train` or `solve` gave, with recorded weights.
+        names: Which metrics; all but the slow ones where none is given.
+
+    Returns:
+        An `xarray.Dataset` with one variable a metric over member, time and neuron (and coordinate on a torus), nan for
+        fields that are zero everywhere or not finite.
+
+    Raises:
+        InputError: For a name that is not known, or where no weights were recorded.
+
+    Example:
+        >>> import localfields as lf
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> found = measure(lf.solve(task, lf.theory.ExactIsing(), times=[0.0, 0.01], members=2), "ipr", "position")
+        >>> found["position"].dims, found["position"].shape
+        (('member', 'time', 'neuron'), (2, 2, 1))
+    """
+    import xarray as xr
+
+    check_trajectory(trajectory)
+    for name in names:
+        if name not in METRICS:
+            unknown("A metric", name, METRICS)
+    chosen = [METRICS[name] for name in names] or [one for one in METRICS.values() if not one.slow]
+    axes, weights = len(trajectory.shape), trajectory.weights
+    data = {}
+    for one in chosen:
+        values = over_sound(one.function, weights, axes)
+        along = ["member", "time", "neuron", *(["coordinate"] if values.ndim > 3 else [])]
+        data[one.name] = (along, values, {"long_name": one.help})
+    flow = trajectory.times
+    time = trajectory.steps if flow.ndim == 2 else flow
+    coordinates = {"time": time, "step": ("time", trajectory.steps), "member": np.arange(trajectory.num_members)}
+    if flow.ndim == 2:
+        coordinates["flow_time"] = (["member", "time"], flow)
+    return xr.Dataset(data, coords=coordinates)
+
+
+def check_trajectory(trajectory: Any) -> None:
+    """Refuse anything else."""
+    if not isinstance(trajectory, Trajectory):
+        refuse("`trajectory`", trajectory, "a Trajectory", "Make one with `lf.train` or `lf.solve`.")
+
+
+def over_sound(function: Function, fields: np.ndarray, axes: int) -> np.ndarray:
+    """A function of those fields that are finite and not zero everywhere; nan for the others."""
+    lead, shape = fields.shape[: fields.ndim - axes], fields.shape[fields.ndim - axes :]
+    flat = fields.reshape(-1, *shape)
+    sites = tuple(range(1, flat.ndim))
+    sound = np.isfinite(flat).all(axis=sites) & flat.any(axis=sites)
+    some = np.asarray(function(flat[sound] if sound.any() else np.ones((1, *shape)), axes), dtype=np.float64)
+    found = np.full((len(flat), *some.shape[1:]), np.nan)
+    if sound.any():
+        found[sound] = some
+    return found.reshape(*lead, *some.shape[1:])

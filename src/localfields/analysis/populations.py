@@ -1,0 +1,130 @@
+"""`populations`: which neurons end localized, which oscillatory, with which biases, and how they share the lattice."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from ..trajectory import Trajectory, inverse_participation_ratio, localized_from
+from .metrics import check_trajectory, over_sound
+from .shape import position, spectral_concentration, spectral_peak
+from .tiling import Tiling, tiling
+
+OSCILLATORY_FROM = 0.5  # more than half of the energy in one wave
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Populations:
+    """The final fields of a trajectory, sorted. `populations` makes it; arrays are (member, neuron).
+
+    Args:
+        shape: The lattice.
+        localized: Whether a field's inverse participation ratio is above `localized_from`.
+        oscillatory: Whether it is not, and more than half of its energy is in one wave (a flat field is wave 0). Fields
+            that are neither look like noise, or like several waves.
+        ipr: Inverse participation ratio; nan for fields that are zero everywhere or not finite.
+        concentration: Part of the energy in the strongest wave.
+        frequency: The frequency of that wave, with a last axis of coordinates on a torus.
+        position: Circular mean of the energy, likewise.
+        bias: Final biases; nan where there are none or they were not recorded.
+        tiling: How the localized fields of each member cover the lattice.
+        ok: Whether a member ended well, (member,). Others count in no population.
+    """
+
+    shape: tuple[int, ...]
+    localized: np.ndarray
+    oscillatory: np.ndarray
+    ipr: np.ndarray
+    concentration: np.ndarray
+    frequency: np.ndarray
+    position: np.ndarray
+    bias: np.ndarray
+    tiling: Tiling
+    ok: np.ndarray
+
+    @property
+    def neither(self) -> np.ndarray:
+        """Fields of members that ended well, in no population."""
+        return ~(self.localized | self.oscillatory) & self.ok[:, None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts, median biases and how many of them are negative, and tiling, pooled over members; None if undefined.
+
+        Of the tilings, medians over the members that have one.
+        """
+        found: dict[str, Any] = {"members": int(self.ok.sum()), "neurons": int(self.ipr.shape[1])}
+        for name in ("localized", "oscillatory", "neither"):
+            which = getattr(self, name)
+            bias = self.bias[which & np.isfinite(self.bias)]
+            found |= {
+                name: int(which.sum()),
+                f"bias_{name}": float(np.median(bias)) if bias.size else None,
+                f"bias_{name}_negative": int((bias < 0).sum()) if bias.size else None,
+                f"bias_{name}_positive": int((bias > 0).sum()) if bias.size else None,
+            }
+        for name in ("covered", "covered_by_chance", "evenness"):
+            values = getattr(self.tiling, name)
+            values = values[np.isfinite(values)]
+            found[name] = float(np.median(values)) if values.size else None
+        return found
+
+    def __repr__(self) -> str:
+        """The summary, in a few lines."""
+        s = self.to_dict()
+        lines = [f"Populations: {s['members']} members × {s['neurons']} neurons on {self.shape}"]
+        for name in ("localized", "oscillatory", "neither"):
+            line = f"  {name:12}{s[name]:6}"
+            if s[f"bias_{name}"] is not None:
+                line += f"   bias {s[f'bias_{name}']:+.3g} (negative {s[f'bias_{name}_negative']}, "
+                line += f"positive {s[f'bias_{name}_positive']})"
+            lines.append(line)
+        if s["covered"] is not None:
+            line = f"  localized fields cover {s['covered']:.0%} of the sites ({s['covered_by_chance']:.0%} by chance)"
+            if s["evenness"] is not None:
+                much = "more even than" if s["evenness"] > 0 else "less even than"
+                line += f", {abs(s['evenness']):.1f}σ {much} by chance"
+            lines.append(line)
+        return "\n".join(lines)
+
+
+def populations(trajectory: Trajectory) -> Populations:
+    """Sort the final fields of a trajectory into localized and oscillatory ones.
+
+    Args:
+        trajectory: What `train` or `solve` gave. Biases are looked up where they were recorded.
+
+    Returns:
+        A `Populations`, which prints as a table.
+
+    Raises:
+        InputError: For anything but a trajectory.
+
+    Example:
+        >>> import localfields as lf
+        >>> from localfields.analysis import populations
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> found = populations(lf.solve(task, lf.theory.ExactIsing(), members=3))
+        >>> found.to_dict()["localized"]
+        3
+    """
+    check_trajectory(trajectory)
+    fields, axes = trajectory.final.astype(np.float64), len(trajectory.shape)
+    ok = np.array([one.kind == "ok" for one in trajectory.outcome], dtype=bool)
+    ipr, concentration = (over_sound(f, fields, axes) for f in (inverse_participation_ratio, spectral_concentration))
+    localized = ok[:, None] & (ipr > localized_from(math.prod(trajectory.shape)))  # not where it is nan
+    biases = trajectory.series.get("biases")
+    return Populations(
+        shape=trajectory.shape,
+        localized=localized,
+        oscillatory=ok[:, None] & ~localized & (concentration > OSCILLATORY_FROM),
+        ipr=ipr,
+        concentration=concentration,
+        frequency=over_sound(spectral_peak, fields, axes),
+        position=over_sound(position, fields, axes),
+        bias=np.full(ipr.shape, np.nan) if biases is None else biases[:, -1].astype(np.float64),
+        tiling=tiling(fields, axes, which=localized),
+        ok=ok,
+    )
