@@ -54,7 +54,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     base = trained("Ising", scale)
     assert isinstance(base.method, Training)
     start, short = first_fields(base.method.members), min(base.method.steps, round(DECIDED / LEARNING_RATE))
-    large = at(scale, paper=5000, quick=5000, tiny=200)
+    large = at(scale, paper=5000, quick=2000, tiny=20)
     found = {
         "training": base,
         "Taylor": solved("Ising", EffectiveFlow(amplifier="taylor"), scale),
