@@ -1,5 +1,6 @@
 """Settings every test runs under, and one random key a test."""
 
+import os
 import zlib
 from pathlib import Path
 from typing import Any, Self
@@ -44,3 +45,12 @@ def key(request):
     seed = zlib.crc32(request.node.nodeid.encode())
     request.node.add_report_section("call", "seed", f"jax.random.key({seed})")
     return jax.random.key(seed)
+
+
+@pytest.fixture(scope="session")
+def tiny_store(tmp_path_factory):
+    """A store for figures at the smallest scale: what one test computes, all others load, in every worker."""
+    from localfields.store import Store
+
+    base = tmp_path_factory.getbasetemp()
+    return Store((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny")

@@ -118,12 +118,12 @@ def test_figures_made_before_stay_in_the_report(tmp_path, figures, capsys, no_tr
         )
         return capsys.readouterr().out
 
-    assert "1 of 1 published" in reproduce("toy")
+    assert "1 of 2 published" in reproduce("toy")  # the other is T1, on time
     out = reproduce("other")
-    assert "2 of 2 published" in out and "other: computed in" in out and "toy: computed in" not in out
+    assert "2 of 3 published" in out and "other: computed in" in out and "toy: computed in" not in out
     made = read_made(tmp_path / "out")
     assert list(made) == ["other", "toy"]
-    assert [claim.id for claim in ledger(made.values())] == ["X2", "X1"]
+    assert [claim.id for claim in ledger(made.values())] == ["X2", "X1", "T1"]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("<img ") == 2 and page.count("scale tiny") == 2
 
@@ -164,7 +164,8 @@ def test_what_a_single_run_takes(tmp_path):
         claim = ledger([dataclasses.replace(made, slowest=(60.0 * minutes, members))])[-1]
         assert (claim.id, claim.measured, claim.verdict) == ("T1", words, found)
         assert claim.reason.startswith("Faster") == (minutes < 10)
-    assert [claim.id for claim in ledger([dataclasses.replace(made, scale="quick")])] == ["X1"]
+    smaller = ledger([dataclasses.replace(made, scale="quick")])[-1]
+    assert (smaller.id, smaller.verdict) == ("T1", "not comparable")
 
 
 def test_numbers_in_print():
