@@ -95,17 +95,17 @@ def draw(results: Results) -> Any:
     _draw_row(axes[ROWS], run, flow, found, member, until, [0.4 * until, 0.6 * until, until])
     axes[ROWS, 0].set_ylabel(f"NLGP(0.01), start {member + 1}", fontsize=8.5)
     axes[ROWS, 0].set_ylim(0, 0.1)
-    axes[ROWS, 2].set_visible(False)
+    axes[ROWS, 2].clear()
     for number in range(len(chosen), ROWS):
         for ax in axes[number]:
             ax.set_visible(False)
     for ax, title in zip(axes[0], ("IPR", "error", "IPR, zoomed in", "before", "during", "after"), strict=True):
         ax.set_title(f"{title}\n{ax.get_title()}".strip(), fontsize=9)
-    for ax in axes[ROWS - 1 :, :3].flat:
+    for ax in (*axes[ROWS, :2], axes[ROWS - 1, 2]):
         ax.set_xlabel("flow time", fontsize=8)
     for ax in axes[ROWS, 3:]:
         ax.set_xlabel("site", fontsize=8)
-    _legends(axes)
+    _legend(axes[ROWS, 2])
     return figure
 
 
@@ -126,13 +126,13 @@ def _draw_row(
     inside = run.times <= until + 1e-9
     times = run.times[inside]
     for ax in (axes[0], axes[2]):
-        ax.plot(times, run.ipr[member, inside, 0], color=BLUE, lw=1.6, label="training")
-        ax.plot(times, flow.ipr[member, inside, 0], color=ORANGE, lw=1.2, ls="--", label="eq. (5)")
+        ax.plot(times, run.ipr[member, inside, 0], color=BLUE, lw=1.6)
+        ax.plot(times, flow.ipr[member, inside, 0], color=ORANGE, lw=1.2, ls="--")
     axes[0].set_ylim(0, 1.03)
     axes[2].set_ylim(0, 0.1)
-    axes[2].axhline(localized_from(SITES), color=GREEN, lw=0.8, ls=":", label="localized from")
+    axes[2].axhline(localized_from(SITES), color=GREEN, lw=0.8, ls=":")
     apart = np.linalg.norm(run.weights[member, inside, 0] - flow.weights[member, inside, 0], axis=1) / np.sqrt(SITES)
-    axes[1].plot(times, apart, color="black", lw=1.4, label="ℓ2/√N")
+    axes[1].plot(times, apart, color="black", lw=1.4)
     axes[1].set_ylim(0, max(1.15 * float(apart.max()), 1e-6))
     relative = axes[1].twinx()
     relative.plot(times, found.distance[member, inside, 0], color=GREEN, lw=1, ls="--")
@@ -175,17 +175,24 @@ def _draw_bump(ax: Any, run: Trajectory, member: int) -> None:
     ax.plot(near, bump[near], "o", color=GREEN, ms=4, mfc="none", mew=0.9)
 
 
-def _legends(axes: Any) -> None:
-    from ..plots.stimulus import GREEN
+def _legend(ax: Any) -> None:
+    """All that is drawn, in the panel that the last row does not need."""
+    from ..plots.stimulus import BLUE, GREEN, ORANGE
 
-    small = dict(frameon=False, fontsize=7, handlelength=1.6, borderaxespad=0.2, labelspacing=0.25)
-    axes[0, 0].legend(loc="center right", **small)
-    axes[0, 1].plot([], [], color=GREEN, lw=1, ls="--", label="ours: relative (right)")
-    axes[0, 1].legend(loc="upper right", **small)
-    axes[0, 2].plot([], [], color=GREEN, lw=0.9, ls="-.", label="ours: onset")
-    axes[0, 2].legend(loc="lower right", **small)
-    axes[0, 5].plot([], [], "o", color=GREEN, ms=4, mfc="none", label="ours: closed form")
-    axes[0, 5].legend(loc="best", **small)
+    looks: dict[str, dict[str, Any]] = {
+        "training": dict(color=BLUE, lw=1.6),
+        "eq. (5)": dict(color=ORANGE, lw=1.2, ls="--"),
+        "ℓ2 error/√N (left)": dict(color="black", lw=1.4),
+        "fields shown": dict(color="black", marker="^", ms=4, ls=""),
+        "ours: relative error (right)": dict(color=GREEN, lw=1, ls="--"),
+        "ours: localized from": dict(color=GREEN, lw=0.8, ls=":"),
+        "ours: onset in training": dict(color=GREEN, lw=0.9, ls="-."),
+        "ours: closed form": dict(color=GREEN, marker="o", ms=4, mfc="none", ls=""),
+    }
+    for label, look in looks.items():
+        ax.plot([], [], label=label, **look)
+    ax.set_axis_off()
+    ax.legend(loc="center", frameon=False, fontsize=8, handlelength=2)
 
 
 def claims(results: Results) -> Sequence[Claim]:
@@ -219,8 +226,8 @@ def claims(results: Results) -> Sequence[Claim]:
             f"{printed(float(np.median(found.at_end(found.distance))), 2)}. Farther than one site from the trained "
             f"peak: {wrong} of {total}. The closed-form bump for ±1 data, with no free number but site and sign, is "
             f"within {printed(100 * float(np.median(sharp)), 1)} % of the trained field. On NLGP(0.01) {waves} of "
-            f"{len(throughout)} fields stay unlocalized; the distance there is that of noise, which moves modes of "
-            "nearly equal growth.",
+            f"{len(throughout)} fields stay unlocalized; eq. (5) is exact for normal data, so that the distance there "
+            "is the noise of training.",
             "‖training − eq. (5)‖/‖training‖ at the last record before the onset (IPR for good above "
             f"{threshold:.3f}), and its largest value over time",
         )

@@ -108,7 +108,7 @@ def _ring_distance(first: np.ndarray, second: np.ndarray, size: int = SITES) -> 
 
 
 def interval(successes: int, trials: int) -> tuple[float, float]:
-    """Clopper and Pearson's 95 % interval of a rate."""
+    """Clopper and Pearson's 95% interval of a rate."""
     from scipy.stats import binomtest
 
     found = binomtest(successes, trials).proportion_ci(0.95, method="exact")
@@ -174,7 +174,7 @@ def _draw_bars(ax: Any, results: Results) -> None:
     ax.text(-0.52, PUBLISHED / OF + 0.015, "published: 26 of 28 on the same site", fontsize=7.5, va="bottom")
     groups = {text.replace(", ", ",\n"): ("training", name) for name, text in METHODS.items()}
     if "Fig. 8: training" in results:
-        groups["data of Fig. 8,\neq. (5)"] = ("Fig. 8: training", "Fig. 8: exact φ")
+        groups["ours: eq. (5),\ndata of Fig. 8"] = ("Fig. 8: training", "Fig. 8: exact φ")
     for place, (first, second) in enumerate(groups.values()):
         same, near, total = counts(apart(results, first, second))
         for number, side, color in ((same, -0.2, BLUE), (near, 0.2, GRAY)):
@@ -239,7 +239,7 @@ def _draw_reading(ax: Any, results: Results) -> None:
     ax.set_xscale("log")
     ax.set_ylim(0, 1.28)
     ax.set_yticks(np.linspace(0, 1, 6))
-    ax.set_xlabel("flow time at which the prediction is read", fontsize=9)
+    ax.set_xlabel("flow time at which eq. (5) is read", fontsize=9)
     ax.set_title("ours: same site (dotted: ±1)", fontsize=9, color=GREEN)
 
 
@@ -255,11 +255,11 @@ def claims(results: Results) -> Sequence[Claim]:
         Claim(
             "P1",
             "The peak of the field under eq. (5) with the Taylor φ is where training puts it, Ising data",
-            f"{PUBLISHED} of {OF} (93 %)",
+            f"{PUBLISHED} of {OF} (93%)",
             f"{same} of {total} ({low:.0%}–{high:.0%}); within ±1 site {near} of {total}",
             verdict(p > 0.05),
             reason.strip(),
-            f"site of the largest weight at the last record, {total} starts, with Clopper and Pearson's 95 % interval",
+            f"site of the largest weight at the last record, {total} starts, with Clopper and Pearson's 95% interval",
         )
     ]
 
@@ -321,7 +321,7 @@ FIGURE = PaperFigure(
         "On Ising data eq. (5) tells the neighborhood of the peak rather than its site: most starts lie on or beside "
         "the diagonal. "
         "Top: site of the peak under each prediction against that in training (band: ±1 around the ring; crosses are "
-        "farther away). Bottom left: how many agree, with 95 % intervals; the line is the published 26 of 28. "
+        "farther away). Bottom left: how many agree, with 95% intervals; the line is the published 26 of 28. "
         "Ours: all but the first panel. Training on other data from the same starts is the ceiling that noise sets at "
         "batch 500; with less noise in training (bottom middle) predictions get better, up to the exact flow's. On the "
         "data of Fig. 8, a longer ring with shorter lengthscales and a large batch, eq. (5) is right as often as "
