@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import analysis as analysis
+    from . import baselines as baselines
     from . import experiments as experiments
     from . import lattice as lattice
     from . import marginals as marginals
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .analysis import Comparison as Comparison
     from .analysis import compare as compare
     from .experiments import Experiment as Experiment
+    from .experiments import Fit as Fit
     from .experiments import Solution as Solution
     from .experiments import Sweep as Sweep
     from .experiments import Training as Training
@@ -37,11 +39,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_rooms = ("analysis", "experiments", "lattice", "marginals", "networks", "stimuli", "theory")
+_rooms = ("analysis", "baselines", "experiments", "lattice", "marginals", "networks", "stimuli", "theory")
 _names = {
     "Comparison": "analysis",
     "Discrimination": "tasks",
     "Experiment": "experiments",
+    "Fit": "experiments",
     "InputError": "_check",
     "Prediction": "theory",
     "Record": "training",

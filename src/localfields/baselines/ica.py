@@ -1,0 +1,69 @@
+"""Independent component analysis, through scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Choice, Count, declare, number
+from .base import Baseline, Fitted
+
+
+class FastICA(Baseline):
+    """Filters whose outputs are as far from Gaussian as can be (Hyvärinen 1999), whatever the sign of the kurtosis.
+
+    Samples are whitened on their leading principal components to outputs of unit variance. The fields are the rows of
+    the unmixing matrix, which act on samples (`components_` in scikit-learn), not the columns of the mixing matrix.
+
+    Example:
+        >>> import localfields as lf
+        >>> x = lf.stimuli.Kur((12,), xi=1, k=3).sample(0, 2000)
+        >>> FastICA(4).fit(x).fields.shape
+        (4, 12)
+    """
+
+    components: int = declare(40, Count(high=100_000), help="number of fields, at most the number of sites")
+    algorithm: str = declare("parallel", Choice(("parallel", "deflation")), help="all fields at once, or one by one")
+    contrast: str = declare(
+        "logcosh", Choice(("logcosh", "exp", "cube")), symbol="G", help="what stands for the distance from Gaussian"
+    )
+    iterations: int = declare(200, Count(high=10**6), help="most iterations")
+    tolerance: float = number(1e-4, low=0, help="fields that turn by less than this have converged")
+
+    def fit(self, samples: Any, seed: int = 0) -> Fitted:
+        """Learn fields from samples, (num, size); see `Baseline.fit`.
+
+        Raises:
+            InputError: When the samples cannot be fitted, or have fewer than `components` directions.
+        """
+        from sklearn.decomposition import FastICA as Fit
+        from sklearn.exceptions import ConvergenceWarning
+
+        x = self.check_samples(samples)
+        self._check_rank(x)
+        seed = Count(low=0, high=2**32 - 1).check("seed", seed)
+        method = Fit(
+            n_components=self.components,
+            algorithm=self.algorithm,
+            whiten="unit-variance",
+            fun=self.contrast,
+            max_iter=self.iterations,
+            tol=self.tolerance,
+            random_state=seed,
+        )
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            method.fit(x)
+        failed = any(issubclass(one.category, ConvergenceWarning) for one in told)
+        return Fitted(np.asarray(method.components_, np.float64), not failed, int(method.n_iter_))
+
+    def _check_rank(self, x: np.ndarray) -> None:
+        """Refuse more components than the samples have directions: whitening would divide by rounding errors."""
+        variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(x, rowvar=False, dtype=x.dtype)))
+        rank = int((variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum())
+        if rank < self.components:
+            got = Said(f"{self.components} for samples of {rank} independent directions")
+            refuse("`components`", got, f"at most {rank}", "Take fewer components.")
