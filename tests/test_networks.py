@@ -84,6 +84,8 @@ def test_two_layers_by_hand():
         "offset": jnp.array([10.0, 20.0]),
     }
     assert lf.networks.TwoLayer(4).apply(params, X, 2).tolist() == [10 + 1 + 4 + 6 + 4, 20 - 2 + 1]
+    without = {name: values for name, values in params.items() if name != "offset"}
+    assert lf.networks.TwoLayer(4, bias="hidden").apply(without, X, 2).tolist() == [1 + 4 + 6 + 4, -2 + 1]
     bare = {name: params[name] for name in ("weights", "second")}
     assert lf.networks.TwoLayer(4, bias="none").apply(bare, X, 2).tolist() == [2 * 2 + 3 * 3, -2]
 

@@ -15,7 +15,8 @@ from .base import ACTIVATIONS, Network, Params, activation_field, init_field, in
 class TwoLayer(Network):
     """b + Σ_k v_k σ(⟨w_k, x⟩ + b_k), all trained (model M1 of the paper).
 
-    The second layer starts like the first, normal with variance s·2/(K + outputs); biases start at zero.
+    The second layer starts like the first, normal with variance s·2/(K + outputs); biases start at zero. They may be
+    absent, or only those of the hidden layer, b_k.
 
     Example:
         >>> import localfields as lf
@@ -25,7 +26,9 @@ class TwoLayer(Network):
 
     hidden: int = declare(10, Count(high=100_000), symbol="K", help="number of neurons")
     activation: str = activation_field()
-    bias: str = declare("trained", Choice(("trained", "none")), symbol="b", help="biases of both layers")
+    bias: str = declare(
+        "trained", Choice(("trained", "hidden", "none")), symbol="b", help="biases: of both layers, of one, or none"
+    )
     init: str = init_field()
     init_scale: float = init_scale_field()
 
@@ -37,12 +40,14 @@ class TwoLayer(Network):
         dtype = working_dtype()
         sd = jnp.sqrt(jnp.asarray(self.init_scale, dtype) * 2 / (self.hidden + outputs))
         rest = {"second": sd * jax.random.normal(key, (outputs, self.hidden), dtype)}
+        if self.bias != "none":
+            rest["biases"] = jnp.zeros((self.hidden,), dtype)
         if self.bias == "trained":
-            rest |= {"biases": jnp.zeros((self.hidden,), dtype), "offset": jnp.zeros((outputs,), dtype)}
+            rest["offset"] = jnp.zeros((outputs,), dtype)
         return rest
 
     def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
         """Second layer on the activations."""
-        if self.bias == "none":
-            return params["second"] @ ACTIVATIONS[self.activation](h)
-        return params["second"] @ ACTIVATIONS[self.activation](h + params["biases"]) + params["offset"]
+        h = h if self.bias == "none" else h + params["biases"]
+        output = params["second"] @ ACTIVATIONS[self.activation](h)
+        return output + params["offset"] if self.bias == "trained" else output
