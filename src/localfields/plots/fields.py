@@ -80,3 +80,53 @@ def add_time_bar(figure: Any, axes: Any, until: float, label: str = "flow time")
     bar.ax.tick_params(labelsize=SMALL)
     bar.outline.set_visible(False)
     return bar
+
+
+def draw_pictures(ax: Any, fields: np.ndarray, columns: int, gap: int = 1) -> None:
+    """Receptive fields on a torus as a sheet of pictures, each on its own scale: red positive, blue negative.
+
+    Args:
+        ax: Matplotlib axes.
+        fields: (field, row, column).
+        columns: How many pictures side by side.
+        gap: Width of the white lines between them, in sites.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> ax = Figure().subplots()
+        >>> draw_pictures(ax, np.ones((5, 4, 4)), columns=3)
+        >>> ax.images[0].get_array().shape
+        (9, 14)
+    """
+    fields = np.asarray(fields, float)
+    count, height, width = fields.shape
+    rows = -(-count // columns)
+    sheet = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap), np.nan)
+    for place, field in enumerate(fields):
+        top, left = place // columns * (height + gap), place % columns * (width + gap)
+        sheet[top : top + height, left : left + width] = field / (np.abs(field).max() or 1.0)
+    ax.imshow(np.ma.masked_invalid(sheet), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    ax.set_axis_off()
+
+
+def draw_many(axes: Any, fields: np.ndarray, times: np.ndarray) -> None:
+    """Fields of several neurons over time, on one scale; a field far beyond the others has its own, in red numbers.
+
+    Args:
+        axes: Matplotlib axes, one a neuron; those left over are hidden.
+        fields: (time, neuron, site).
+        times: Flow time of each record, (time,).
+    """
+    largest = np.abs(fields).max(axis=(0, 2))
+    limit = 1.15 * float(np.max(largest[largest <= 2.5 * np.median(largest)], initial=0.0)) or 1.0
+    for neuron, ax in enumerate(axes):
+        if neuron >= fields.shape[1]:
+            ax.set_axis_off()
+            continue
+        draw_over_time(ax, fields[:, neuron], times, curves=60, lw=0.6)
+        own = largest[neuron] > limit
+        bound = 1.15 * float(largest[neuron]) if own else limit
+        ax.set_ylim(-bound, bound)
+        ax.locator_params(axis="y", nbins=4)
+        ax.tick_params(axis="y", labelcolor=EARLY_TO_LATE[-1] if own else "black")
+        ax.spines[["top", "right"]].set_visible(False)
