@@ -107,7 +107,16 @@ def test_concentration_of_noise(rng):
     null = modes.max(axis=1) / modes.sum(axis=1)
     z = (found.mean() - null.mean()) / np.sqrt((found.var() + null.var()) / 4000)
     assert abs(z) < 5
-    assert (found < 0.5).mean() > 0.999  # far below what counts as oscillatory
+
+
+@pytest.mark.parametrize("shape", ((20,), (21,), (6, 8), (5, 8), (5, 7)), ids=str)
+def test_oscillatory_is_twice_what_noise_has(rng, shape):
+    found = analysis.spectral_participation(rng.normal(size=(20_000, *shape)), len(shape))
+    error = found.std() / np.sqrt(20_000)
+    assert abs(found.mean() - analysis.oscillatory_from(shape) / 2) < 5 * error
+    degrees = 2 * 2 / np.prod(shape)  # if every wave had two degrees of freedom, and shares were independent
+    assert abs(found.mean() - degrees) > 5 * error
+    assert (found > analysis.oscillatory_from(shape)).mean() < 0.02
 
 
 # -- bounds and symmetries ----------------------------------------------------------------------------------------

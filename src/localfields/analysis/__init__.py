@@ -16,8 +16,10 @@ from .metrics import metric as metric
 from .populations import Populations as Populations
 from .populations import populations as populations
 from .shape import entropic_excess as entropic_excess
+from .shape import oscillatory_from as oscillatory_from
 from .shape import position as position
 from .shape import spectral_concentration as spectral_concentration
+from .shape import spectral_participation as spectral_participation
 from .shape import spectral_peak as spectral_peak
 from .shape import spectrum as spectrum
 from .shape import uncertainty as uncertainty

@@ -10,10 +10,8 @@ import numpy as np
 
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from
 from .metrics import check_trajectory, over_sound
-from .shape import position, spectral_concentration, spectral_peak
+from .shape import oscillatory_from, position, spectral_participation, spectral_peak
 from .tiling import Tiling, tiling
-
-OSCILLATORY_FROM = 0.5  # more than half of the energy in one wave
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -23,11 +21,11 @@ class Populations:
     Args:
         shape: The lattice.
         localized: Whether a field's inverse participation ratio is above `localized_from`.
-        oscillatory: Whether it is not, and more than half of its energy is in one wave (a flat field is wave 0). Fields
-            that are neither look like noise, or like several waves.
+        oscillatory: Whether it is not, but its spectral participation is above `oscillatory_from`: few waves, of which
+            a flat field is wave 0. Fields that are neither look like noise.
         ipr: Inverse participation ratio; nan for fields that are zero everywhere or not finite.
-        concentration: Part of the energy in the strongest wave.
-        frequency: The frequency of that wave, with a last axis of coordinates on a torus.
+        spectral_participation: Inverse participation ratio of the spectrum.
+        frequency: Frequency of the strongest wave, with a last axis of coordinates on a torus.
         position: Circular mean of the energy, likewise.
         bias: Final biases; nan where there are none or they were not recorded.
         tiling: How the localized fields of each member cover the lattice.
@@ -38,7 +36,7 @@ class Populations:
     localized: np.ndarray
     oscillatory: np.ndarray
     ipr: np.ndarray
-    concentration: np.ndarray
+    spectral_participation: np.ndarray
     frequency: np.ndarray
     position: np.ndarray
     bias: np.ndarray
@@ -113,15 +111,15 @@ def populations(trajectory: Trajectory) -> Populations:
     check_trajectory(trajectory)
     fields, axes = trajectory.final.astype(np.float64), len(trajectory.shape)
     ok = np.array([one.kind == "ok" for one in trajectory.outcome], dtype=bool)
-    ipr, concentration = (over_sound(f, fields, axes) for f in (inverse_participation_ratio, spectral_concentration))
+    ipr, waves = (over_sound(f, fields, axes) for f in (inverse_participation_ratio, spectral_participation))
     localized = ok[:, None] & (ipr > localized_from(math.prod(trajectory.shape)))  # not where it is nan
     biases = trajectory.series.get("biases")
     return Populations(
         shape=trajectory.shape,
         localized=localized,
-        oscillatory=ok[:, None] & ~localized & (concentration > OSCILLATORY_FROM),
+        oscillatory=ok[:, None] & ~localized & (waves > oscillatory_from(trajectory.shape)),
         ipr=ipr,
-        concentration=concentration,
+        spectral_participation=waves,
         frequency=over_sound(spectral_peak, fields, axes),
         position=over_sound(position, fields, axes),
         bias=np.full(ipr.shape, np.nan) if biases is None else biases[:, -1].astype(np.float64),

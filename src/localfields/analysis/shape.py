@@ -5,6 +5,7 @@ All of them are blind to sign and scale, and all but the position to where the f
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,35 @@ def spectral_concentration(fields: Any, axes: int = 1) -> np.ndarray:
     """
     given = read_fields(fields, axes)
     return given.back(_folded(given).reshape(len(given.values), -1).max(axis=1))
+
+
+@metric
+def spectral_participation(fields: Any, axes: int = 1) -> np.ndarray:
+    """Inverse participation ratio of the spectrum: 1 for a wave, 1/m for a field that is made of m waves alike.
+
+    Example:
+        >>> x = np.arange(40)
+        >>> wave, other = (np.cos(2 * np.pi * k * x / 40) for k in (3, 5))
+        >>> spectral_participation([wave, wave + other]).round(6)
+        array([1. , 0.5])
+    """
+    given = read_fields(fields, axes)
+    return given.back((_folded(given).reshape(len(given.values), -1) ** 2).sum(axis=1))
+
+
+def oscillatory_from(shape: tuple[int, ...]) -> float:
+    """Spectral participation from which a field counts as oscillatory: twice that of Gaussian noise, about 8/N.
+
+    Such a field is made of fewer than a quarter of the waves, as one that counts as localized lives on fewer than a
+    quarter of the sites. The energy of noise in a wave has two degrees of freedom of N, or one where the wave is its
+    own mirror image; the mean square of d of N shares is d (d + 2)/(N (N + 2)).
+
+    Example:
+        >>> round(oscillatory_from((40,)), 3)
+        0.188
+    """
+    size, single = math.prod(shape), math.prod(1 + (n % 2 == 0) for n in shape)
+    return 2 * (8 * (size - single) // 2 + 3 * single) / (size * (size + 2))
 
 
 def _folded(given: Fields) -> np.ndarray:
