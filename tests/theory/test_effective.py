@@ -15,6 +15,8 @@ from localfields.theory import EffectiveFlow
 from localfields.theory.amplifier import Amplifier
 from localfields.theory.hypercube import hypercube_bump
 
+from .sheet import agree, fits, rounds_to
+
 ROOT = np.sqrt(2 / np.pi)
 N = 12
 
@@ -192,40 +194,39 @@ THEORIES = {
     "linear": lf.theory.LinearResponse("gaussian"),
 }
 STARTS = 80
+RATES = np.repeat([0.05, 0.2], [100, 75])  # up to the flow times 5 and 20; from 5 on, peaks do not depend on the rate
 
 
-@functools.partial(jax.jit, static_argnames=("steps", "every"))
-def descend(flow, start, rate, steps, every):
+@jax.jit
+def descend(flow, start, rates):
     """Gradient descent on a flow from many fields (start, size): records (record, start, size), the start first."""
 
-    def step(_, w):
-        return w - rate * jax.vmap(lambda one: flow({"weights": one[None]})[1]["weights"][0])(w)
-
-    def stretch(w, _):
-        w = jax.lax.fori_loop(0, every, step, w)
+    def step(w, rate):
+        w = w - rate * jax.vmap(lambda one: flow({"weights": one[None]})[1]["weights"][0])(w)
         return w, w
 
-    return jnp.concatenate([start[None], jax.lax.scan(stretch, start, None, length=steps // every)[1]])
+    return jnp.concatenate([start[None], jax.lax.scan(step, start, rates)[1]])
 
 
 @functools.cache
 def path(name):
-    """The first 20 units of flow time at the rate 0.05, 0.05 apart."""
+    """The first 20 units of flow time: one record a step."""
     start = tasks.initial_params(TASK, SMALL, 0, STARTS)["weights"][:, 0]
-    return np.asarray(descend(THEORIES[name].flow(TASK, SMALL), start, 0.05, 400, 1))
+    return np.asarray(descend(THEORIES[name].flow(TASK, SMALL), start, RATES))
 
 
 def ipr(w):
     return (w**4).sum(axis=-1) / (w**2).sum(axis=-1) ** 2
 
 
-@pytest.mark.parametrize("name, printed", [("full", 0.348), ("taylor", 0.169)])
+@pytest.mark.parametrize("name, printed", [("full", "0.348"), ("taylor", "0.169")])
 def test_steady_bump_is_broad(name, printed):
-    flow = THEORIES[name].flow(TASK, SMALL)
-    end = np.asarray(descend(flow, jnp.asarray(path(name)[-1, :4]), 0.2, 3000, 3000))[-1]
-    for w in end:
-        assert np.abs(flow({"weights": jnp.asarray(w)[None]})[1]["weights"]).max() < 1e-5
-    np.testing.assert_allclose(ipr(end), printed, rtol=0, atol=0.001)
+    flow, end = THEORIES[name].flow(TASK, SMALL), path(name)[-1]
+    for _ in range(25):  # the same program: 35 units of flow time each
+        end = np.asarray(descend(flow, jnp.asarray(end), np.full(len(RATES), 0.2)))[-1]
+    speed = np.abs(jax.vmap(lambda w: flow({"weights": w[None]})[1]["weights"])(jnp.asarray(end))).max(axis=(1, 2))
+    assert np.median(speed) < 1e-6  # a few starts still move from one site to the next
+    assert all(rounds_to(value, printed) for value in ipr(end[speed < 1e-6]))
 
 
 def test_solve_ends_in_the_same_bump():
@@ -233,33 +234,33 @@ def test_solve_ends_in_the_same_bump():
     np.testing.assert_allclose(found.ipr[:, -1, 0], 0.348, rtol=0, atol=0.001)
     np.testing.assert_allclose(found.initial[:, 0], path("full")[0, :2], rtol=0, atol=1e-15)
     # On the way it is the limit of the descent above, at first order in the rate.
-    flow, start, errors = EffectiveFlow().flow(TASK, SMALL), jnp.asarray(path("full")[0, :2]), []
+    flow, errors = EffectiveFlow().flow(TASK, SMALL), []
     for steps in (20, 40, 80):
-        w = np.asarray(descend(flow, start, 1 / steps, steps, steps))[-1]
+        rates = np.zeros(len(RATES))
+        rates[:steps] = 1 / steps
+        w = np.asarray(descend(flow, jnp.asarray(path("full")[0]), rates))[-1, :2]
         errors.append(np.linalg.norm(w - found.weights[:, 1, 0]))
     np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)
 
 
 def test_exact_flow_ends_in_the_bump_of_the_closed_form():
-    bump = hypercube_bump(TASK)
-    late = np.asarray(descend(THEORIES["exact"].flow(TASK, SMALL), jnp.asarray(path("exact")[-1, :12]), 0.2, 100, 100))
-    found = lf.solve(
-        TASK, lf.theory.ExactIsing(), network=SMALL, initial=late[-1][:, None], times=[0.0, 60.0], tolerance=1e-11
-    )
+    """Through `solve`, from where the descent has come to; twelve whole flows are in `test_hypercube.py`."""
+    bump, near = hypercube_bump(TASK), path("exact")[-1, :3, None]
+    found = lf.solve(TASK, lf.theory.ExactIsing(), network=SMALL, initial=near, times=[0.0, 80.0], tolerance=1e-11)
     np.testing.assert_allclose(found.ipr[:, -1, 0], 0.8537, rtol=0, atol=5e-5)
     for w, site in zip(found.final[:, 0], found.peak[:, -1, 0], strict=True):
         expected = np.sign(w[site]) * np.roll(bump.field, site)
         np.testing.assert_allclose(w, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.loss[:, -1], 0.365626, rtol=0, atol=5e-7)
-    assert (found.peak[:, 0, 0] == np.abs(path("exact")[-1, :12]).argmax(axis=-1)).all()
+    assert (found.peak[:, 0, 0] == np.abs(path("exact")[-1, :3]).argmax(axis=-1)).all()
 
 
-PRINTED = {  # flow time: relative distance of eq. 5 from the exact flow, and IPR of the exact flow; 12 starts
-    0.05: (0.016, 0.072),
-    0.5: (0.115, 0.087),
-    1.0: (0.162, 0.108),
-    2.0: (0.24, 0.157),
-    5.0: (0.42, 0.342),
+PRINTED = {  # flow time: relative distance of eq. 5 from the exact flow, and IPR of the exact flow; means of 12 starts
+    0.05: ("0.016", "0.072"),
+    0.5: ("0.115", "0.087"),
+    1.0: ("0.162", "0.108"),
+    2.0: ("0.24", "0.157"),
+    5.0: ("0.42", "0.342"),
 }
 
 
@@ -271,27 +272,33 @@ def distance(name, time):
 
 @pytest.mark.parametrize("time", PRINTED)
 def test_the_flows_part_early(time):
-    # Other starts than those of the printed numbers: both means have a standard error, of 12 and of 80 starts.
-    for printed, found in zip(
-        PRINTED[time], (distance("full", time), ipr(path("exact")[round(time / 0.05)])), strict=True
-    ):
-        assert abs(found.mean() - printed) < 4 * found.std() * np.sqrt(1 / 12 + 1 / STARTS)
+    # The starts behind the printed numbers are others: as means of 12 they must fit the spread of these.
+    first, second = PRINTED[time]
+    assert fits(first, distance("full", time), of=12)
+    assert fits(second, ipr(path("exact")[round(time / 0.05)]), of=12)
     if time <= 1:
         # The power: without the amplifier the distance is half as large again, on nearly every start.
         assert np.mean(distance("linear", time) > distance("full", time)) > 0.8
         assert distance("linear", time).mean() > 1.3 * distance("full", time).mean()
 
 
+def gap(one, other):
+    """Sites between peaks, around the ring."""
+    apart = np.abs(one - other)
+    return np.minimum(apart, 40 - apart)
+
+
 @pytest.mark.parametrize("name, same, near", [("full", 28, 38), ("taylor", 21, 37)])
 def test_peaks_of_the_effective_flow_are_near_those_of_the_exact(name, same, near):
+    """Counts of 40 other starts are printed: exactly the same, and within one site."""
     ends = {one: np.abs(path(one)[-1]).argmax(axis=-1) for one in ("exact", name)}
+    apart = gap(ends["exact"], ends[name])
+    assert agree(same, 40, apart == 0) and agree(near, 40, apart <= 1)
+    assert not agree(near, 40, gap(ends["exact"], np.roll(ends[name], 1)) <= 1)  # the power: other starts' peaks
 
-    def apart(other):
-        gap = np.abs(ends["exact"] - other)
-        return np.minimum(gap, 40 - gap)
 
-    # Counts of 40 are printed, from other starts: two fractions, compared by their pooled standard error.
-    for printed, found in ((same / 40, apart(ends[name]) == 0), (near / 40, apart(ends[name]) <= 1)):
-        pooled = (40 * printed + found.sum()) / (40 + STARTS)
-        assert abs(found.mean() - printed) < 4 * np.sqrt(pooled * (1 - pooled) * (1 / 40 + 1 / STARTS))
-    assert np.mean(apart(ends[name]) <= 1) > 0.6 > 0.3 > np.mean(apart(np.roll(ends[name], 1)) <= 1)
+def test_the_peak_of_a_broad_bump_wanders():
+    """Between the flow times 5 and 20 that of eq. 5 moves by a site in 5 of 12 starts; the exact flow's hardly does."""
+    moved = {name: gap(*(np.abs(path(name)[at]).argmax(axis=-1) for at in (100, -1))) for name in ("full", "exact")}
+    assert agree(5, 12, moved["full"] == 1)
+    assert not agree(5, 12, moved["exact"] == 1)

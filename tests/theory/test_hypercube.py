@@ -31,6 +31,8 @@ from localfields.theory.hypercube import (
 from localfields.theory.ising import ExactIsing
 from localfields.trajectory import inverse_participation_ratio
 
+from .sheet import agree, fits, rounds_to
+
 PAIRS = [(0.3, 0.7), (0.5, 0.7), (0.3, 0.5), (0.0, 0.7), (0.3, 1.0), (0.3, 1.2), (0.7, 0.3)]
 NEURON = lf.networks.SingleNeuron()
 
@@ -69,11 +71,11 @@ def started(num, n=40, seed=0):
 
 
 @jax.jit
-def flowed(flow, fields, steps):
-    """Euler steps of 0.2: rests do not depend on the step."""
+def flowed(flow, fields, steps, rate=0.2):
+    """Euler steps: rests do not depend on their size."""
 
     def end(w):
-        return jax.lax.fori_loop(0, steps, lambda _, w: w - 0.2 * flow({"weights": w[None, :]})[1]["weights"][0], w)
+        return jax.lax.fori_loop(0, steps, lambda _, w: w - rate * flow({"weights": w[None, :]})[1]["weights"][0], w)
 
     return jax.lax.map(end, fields)
 
@@ -156,6 +158,21 @@ def test_loss_of_any_labels_is_the_mean_square(labels):
     assert np.abs(np.asarray(gradient["weights"])[0] - slopes).max() < 5e-9
 
 
+@pytest.mark.parametrize("j", [-0.7, 0.3, 0.7, 1.2])
+def test_signs_have_linear_conditional_moments(j):
+    """A1 and A2 are exact on {±1}^N: E[X|X_i] = X_i Σ_i and Cov[X|X_i] = Σ − Σ_i Σ_iᵀ, summed over states."""
+    states = enumerate_states(11).astype(float)
+    weights, covariance = ising_weights(states, j), matrix(ising(11, j).covariance())
+    for site, sign in ((0, 1), (3, -1), (7, 1)):
+        given = np.where(states[:, site] == sign, weights, 0)
+        given = given / given.sum()
+        mean = given @ states
+        second = (states * given[:, None]).T @ states - np.outer(mean, mean)
+        column = covariance[:, site]
+        np.testing.assert_allclose(mean, sign * column, rtol=0, atol=6e-14)
+        np.testing.assert_allclose(second, covariance - np.outer(column, column), rtol=0, atol=6e-14)
+
+
 # -- the bump -------------------------------------------------------------------------------------------------
 
 
@@ -185,7 +202,7 @@ def test_bumps_of_ising_pairs(pair, dominance, spread):
 def test_bump_of_an_infinite_ring(j0, j1):
     n = 600
     closed = ising_bump(j0, j1, lf.lattice.distance(n))
-    assert np.abs(hypercube_bump(task_of((j0, j1), n=n)).field - closed).max() < 1e-15
+    assert np.abs(hypercube_bump(task_of((j0, j1), n=n)).field - closed).max() < 4e-16
 
 
 def test_bump_is_the_rest_of_its_chamber():
@@ -263,23 +280,27 @@ def test_refusals_of_a_bump():
 
 
 def test_iteration_finds_the_bump():
-    """From random fields, with a loss that never rises; some 14 steps (9 to 27 over these starts, printed 12 to 16)."""
+    """From random fields, with a loss that never rises, in 12 to 16 steps from the starts of the sheet."""
     flow, found = ExactIsing().flow(task_of((0.3, 0.7)), NEURON), hypercube_bump(task_of((0.3, 0.7)))
     runs = [fixed_point_iteration(flow, w) for w in started(12)]
     assert all(run.settled for run in runs)
-    assert 12 <= np.median([run.iterations for run in runs]) <= 16
+    steps = [run.iterations for run in runs]
+    assert 12 <= np.median(steps) <= 16 and fits("12", steps) and fits("16", steps)
     assert max(np.diff(run.losses).max() for run in runs) < 1e-14
     assert np.abs(centered([run.fields[-1] for run in runs]) - found.field).max() < 1e-9
     assert [run.losses[-1] for run in runs] == pytest.approx([found.loss] * 12, abs=1e-9)
 
 
-@pytest.mark.parametrize("pair", [(0.3, 1.2), (0.0, 0.7)])
-def test_iteration_where_no_bump_holds(pair):
-    """33 to 75 steps printed; the window's smoothing is all that may raise the loss."""
-    flow = ExactIsing().flow(task_of(pair), NEURON)
-    runs = [fixed_point_iteration(flow, w) for w in started(6)]
-    assert all(run.settled and 25 <= run.iterations <= 90 for run in runs)
-    assert max(np.diff(run.losses).max() for run in runs) < 1e-6
+def test_iteration_where_no_bump_holds():
+    """33 to 75 steps at these two pairs; the window's smoothing is all that may raise the loss."""
+    steps = []
+    for pair in ((0.3, 1.2), (0.0, 0.7)):
+        flow = ExactIsing().flow(task_of(pair), NEURON)
+        runs = [fixed_point_iteration(flow, w) for w in started(6)]
+        assert all(run.settled for run in runs)
+        assert max(np.diff(run.losses).max() for run in runs) < 1e-6
+        steps += [run.iterations for run in runs]
+    assert 33 <= np.median(steps) <= 75 and fits("33", steps) and fits("75", steps)
 
 
 @pytest.mark.parametrize("pair", [(0.3, 0.7), (0.3, 1.2)])
@@ -303,19 +324,24 @@ def test_iteration_by_fft_and_its_refusal():
 
 
 def test_flow_ends_at_the_bump():
-    """All twelve starts end within 1e-9 of the closed form, IPR 0.8537."""
+    """All twelve starts end within 1e-9 of the closed form, printed 2.4e-11; IPR 0.8537."""
     found = hypercube_bump(task_of((0.3, 0.7)))
     ends = flowed(ExactIsing().flow(task_of((0.3, 0.7)), NEURON), jnp.asarray(started(12)), 350)
-    assert np.abs(centered(ends) - found.field).max() < 1e-9
+    assert np.abs(centered(ends) - found.field).max() < 1e-10
     assert (ipr(ends).round(4) == 0.8537).all()
 
 
 def test_few_frequencies_reach_the_same_peaks():
+    """Peaks do not depend on the number of frequencies or the rate: all of 40 in the sheet, where one may be close."""
     starts = jnp.asarray(started(40, seed=1))
-    coarse, fine = (ExactIsing(num).flow(task_of((0.3, 0.7)), NEURON) for num in (64, 128))
-    ends = flowed(coarse, starts, 350)
-    others = flowed(fine, starts, 60)  # the peak is decided long before the rest is reached
-    np.testing.assert_array_equal(np.abs(ends).argmax(1), np.abs(others).argmax(1))
+    flows = {num: ExactIsing(num).flow(task_of((0.3, 0.7)), NEURON) for num in (64, 128, 256)}
+    reached = flowed(flows[64], starts, 240, 0.05)  # peaks are decided long before rest is reached
+    peaks = np.abs(reached).argmax(1)
+    for num, steps, rate in ((64, 480, 0.025), (128, 240, 0.05), (256, 240, 0.05)):
+        apart = np.abs(np.abs(flowed(flows[num], starts, steps, rate)).argmax(1) - peaks)
+        assert agree(40, 40, apart == 0) and (np.minimum(apart, 40 - apart) <= 1).all()
+    ends = flowed(flows[64], reached, 300)
+    np.testing.assert_array_equal(np.abs(ends).argmax(1), peaks)
     assert np.abs(centered(ends) - hypercube_bump(task_of((0.3, 0.7))).field).max() < 3e-9
 
 
@@ -333,7 +359,7 @@ def test_flow_to_a_negative_surround():
     assert (found.field[1::2] < 0).all() or (found.field[1:] < 0).all()
     ends = centered(flowed(ExactIsing(64).flow(task_of((0.7, 0.3)), NEURON), jnp.asarray(started(6)), 400))
     there = np.abs(ends - found.field).max(1) < 1e-3
-    assert there.sum() >= 3 and (ipr(ends[there]).round(3) == 0.923).all()
+    assert agree(5, 6, there) and there.any() and (ipr(ends[there]).round(3) == 0.923).all()
     assert (np.abs(np.fft.rfft(ends[~there])).argmax(1) > 10).all()  # more than half of the fastest
 
 
@@ -374,9 +400,10 @@ def test_printed_responses_are_wrong():
     for (sites, heights, printed), factor in zip(cases, (0.5, 0.25, 0.5, 0.5), strict=True):
         exact = f(*spikes(sites, heights))
         assert np.abs(exact - factor * printed).max() < 2e-14 and np.abs(exact - printed).max() > 0.4
+    # A majority vote: 0.31 off for bumps at the sites 0, 3 and 4, and up to 0.35 for others.
     trios = [(0, *two) for two in itertools.permutations(range(1, N), 2)]
-    votes = [f(*spikes(sites, [2.0, 1.5, 1.0])) - 0.5 * C[sites[0]] for sites in trios]
-    assert max(np.abs(v).max() for v in votes) > 0.2
+    off = {sites: np.abs(f(*spikes(sites, [2.0, 1.5, 1.0])) - 0.5 * C[0]).max() for sites in trios}
+    assert rounds_to(off[0, 3, 4], "0.31") and rounds_to(max(off.values()), "0.35")
 
 
 def test_refusals_of_bumps():

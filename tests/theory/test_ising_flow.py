@@ -5,6 +5,8 @@ import numpy as np
 import localfields as lf
 from localfields.theory.hypercube import meet_in_the_middle_response
 
+from .sheet import agree, fits
+
 N, COUPLINGS = 40, (0.3, 0.7)
 TASK = lf.Discrimination(*(lf.stimuli.Ising((N,), coupling=coupling) for coupling in COUPLINGS))
 
@@ -25,13 +27,19 @@ def test_two_exact_steps_polish_the_end_of_a_flow():
 
 
 def test_training_on_large_batches_comes_to_the_exact_bump():
-    settings = {"learning_rate": 0.05, "steps": 600, "members": 4, "record": lf.Record(every=600, what=("weights",))}
+    """At the flow time 30, from the same starts. Noise moves a peak to another site now and then, rarely by two.
+
+    Printed of 2 × 40 other starts: 33 and 37 peaks are the exact flow's, 39 and 40 within one site; IPR 0.853 ± 0.002.
+    """
+    settings = {"learning_rate": 0.05, "steps": 600, "members": 4, "record": lf.Record(every=50, what=("weights",))}
     network = lf.networks.SingleNeuron(init_scale=0.001)
     run = lf.train(TASK, network, batch=20_000, **settings)
     exact = lf.train(TASK, network, batch=2, estimator="exact", **settings)
     np.testing.assert_array_equal(run.initial, exact.initial)
-    found = lf.compare(run, exact)
-    # Noise moves a peak to another site now and then, and hardly ever by two: 33 to 37 and 39 to 40 of 40 starts.
-    assert found.within_one >= 3 / 4
+    gap = np.abs(run.peak - exact.peak)[:, -1, 0]
+    gap = np.minimum(gap, N - gap)
+    assert agree(33 + 37, 80, gap == 0) and agree(39 + 40, 80, gap <= 1)
     np.testing.assert_allclose(exact.ipr[:, -1, 0], 0.8537, atol=1e-3)
-    np.testing.assert_allclose(run.ipr[:, -1, 0], 0.853, atol=5 * 0.002)
+    # In the last sixth it is at rest, and noise moves it about.
+    found = run.ipr[:, -3:, 0].ravel()
+    assert fits("0.853", found) and np.abs(found - 0.853).max() < 3 * 0.002

@@ -5,15 +5,16 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import localfields as lf
 from localfields.theory import EffectiveFlow
 from localfields.theory.ising import ising_response
 
+from .sheet import fits
+
 SMALL = lf.networks.SingleNeuron(init_scale=0.001)
 LINEAR = lf.theory.LinearResponse("gaussian")
-SIZES = np.array([20, 40, 80, 160])
+SIZES = np.array([20, 56, 160])
 
 
 def ising(n):
@@ -31,20 +32,21 @@ def relative(a, b):
 exact_response = jax.jit(jax.vmap(ising_response, (0, None, None)), static_argnums=2)
 
 # Relative error of the response to fields of independent normal entries, J = 0.7: effective, linear.
-PRINTED = {20: (0.113, 0.133), 40: (0.043, 0.059), 100: (0.015, 0.023), 400: (0.0037, 0.0062)}
+PRINTED = {20: ("0.113", "0.133"), 40: ("0.043", "0.059"), 100: ("0.015", "0.023"), 400: ("0.0037", "0.0062")}
 
 
 def test_response_error_falls_with_the_size():
+    """The sheet's fields are not printed, nor how many: as means of four, its numbers must fit the spread of these."""
     found = {}
     for n in PRINTED:
-        stimulus, fields = lf.stimuli.Ising((n,), coupling=0.7), np.random.default_rng(0).normal(size=(10, n))
+        stimulus, fields = lf.stimuli.Ising((n,), coupling=0.7), np.random.default_rng(0).normal(size=(20, n))
         exact = np.asarray(exact_response(fields, 0.7, 1024 if n == 20 else 256))
         errors = [
             relative(jax.vmap(one.response(stimulus))(jnp.asarray(fields)), exact) for one in (EffectiveFlow(), LINEAR)
         ]
         for printed, error in zip(PRINTED[n], errors, strict=True):
-            # A handful of fields are behind the printed means, which so have about half the spread as their error.
-            assert abs(error.mean() - printed) < 4 * error.std() * np.sqrt(1 / 10 + 1 / 4)
+            assert fits(printed, error, of=4)
+            assert not fits(str(3 * float(printed)), error, of=4)  # the power
         found[n] = [error.mean() for error in errors]
     sizes, (effective, linear) = list(found), np.array(list(found.values())).T
     assert abs(slope(sizes, effective) + 1.1) < 0.2 and abs(slope(sizes, linear) + 1) < 0.2
@@ -52,15 +54,25 @@ def test_response_error_falls_with_the_size():
     assert ((effective / linear > 0.5) & (effective / linear < 0.9)).all()
 
 
-@pytest.mark.parametrize("length, printed", [(0.5, 0.04), (1.0, 0.10), (2.0, 0.13), (4.0, 0.09)])
-def test_response_error_of_a_bump_does_not(length, printed):
-    found = []
-    for n in (40, 160):
-        stimulus, w = lf.stimuli.Ising((n,), coupling=0.7), np.exp(-lf.lattice.distance(n) / length)
-        exact = np.asarray(exact_response(w[None], 0.7, 1024))[0]
-        found.append(float(relative(EffectiveFlow().response(stimulus)(jnp.asarray(w)), exact)))
-    assert abs(found[0] - found[1]) < 2e-3
-    np.testing.assert_allclose(found, printed, rtol=0, atol=0.005)
+def test_training_at_a_large_gain_comes_to_the_bump_of_signs():
+    """N = 100, gain 100, ξ = (0.3, 0.7): 0.4 to 0.5 % from the closed form, most of which is noise of training."""
+    xis, signs = (0.3, 0.7), lf.marginals.TwoPoint()
+    task = lf.Discrimination(*(lf.stimuli.NLGP((100,), xi=xi, gain=100.0) for xi in xis))
+    bump = lf.theory.hypercube_bump(
+        lf.Discrimination(*(lf.stimuli.Copula((100,), xi=xi, marginal_law=signs) for xi in xis))
+    ).field
+    settings = {"estimator": "orbit", "batch": 200, "steps": 1000, "learning_rate": 0.1, "members": 4}
+    run = lf.train(task, lf.networks.SingleNeuron(), **settings, record=lf.Record(every=1000, what=("weights",)))
+    off = []
+    for w in run.final[:, 0].astype(float):
+        site = np.abs(w).argmax()
+        off.append(np.roll(w * np.sign(w[site]), -site) / np.linalg.norm(bump) - bump / np.linalg.norm(bump))
+    # Members have noise of their own: products of two members' deviations hold what is systematic alone. Its sum over
+    # 100 sites and 6 pairs has a standard error of about noise²/√(100 · 6).
+    products = [off[i] @ off[j] for i in range(4) for j in range(i)]
+    noise = np.mean([one @ one for one in off])
+    assert np.mean(products) < 0.004**2 + 3 * noise / np.sqrt(600)
+    assert np.sqrt(noise) < 0.01
 
 
 @functools.partial(jax.jit, static_argnames="steps")
@@ -101,7 +113,7 @@ def test_effective_flow_meets_training_early_on_as_the_size_grows():
 def test_linear_response_is_met_throughout_training_on_gaussian_data():
     task = lf.Discrimination(*[lf.stimuli.Gaussian((8,), xi=xi) for xi in (0.6, 1.1)])
     network = lf.networks.SingleNeuron(init_scale=0.1)
-    batches, errors = np.array([4, 16, 64, 256]), []
+    batches, errors = np.array([4, 32, 256]), []
     settings = {"steps": 600, "learning_rate": 0.01, "members": 30, "estimator": "orbit"}
     record = lf.Record(every=60, what=("weights",))
     runs = [lf.train(task, network, batch=int(batch), record=record, **settings) for batch in batches]
@@ -110,7 +122,7 @@ def test_linear_response_is_met_throughout_training_on_gaussian_data():
         square = ((run.weights - flow.weights) ** 2).sum(axis=(-2, -1)) / (flow.weights**2).sum(axis=(-2, -1))
         errors.append(np.sqrt(square.mean(axis=0))[1:])
     errors = np.array(errors)  # (batch, time)
-    # From the first record to the last it is noise: half of it for four times the batch. 30 members × 8 sites tell a
+    # From the first record to the last it is noise: it falls as the root of the batch. 30 members × 8 sites tell a
     # root mean square to 5 % (but slow modes are shared by the sites: 10 %), the slope over a factor of 64 to 0.03.
     for time in range(errors.shape[1]):
         assert abs(slope(batches, errors[:, time]) + 0.5) < 0.15

@@ -139,10 +139,9 @@ def test_jacobian(name):
     w = np.random.default_rng(2).normal(size=stimulus.size)
     response, slope = LinearResponse().response(stimulus), LinearResponse().slope_of(stimulus)
     found = response_jacobian(slope, whole(stimulus), w)
-    step = 1e-5
-    moves = jnp.asarray(step * np.eye(stimulus.size))
-    differences = jax.vmap(lambda d: (response(w + d) - response(w - d)) / (2 * step), out_axes=1)(moves)
-    np.testing.assert_allclose(found, differences, atol=1e-9)
+    step, moves = 1e-3, jnp.asarray(1e-3 * np.eye(stimulus.size))
+    near, far = (jax.vmap(lambda d, n=n: response(w + n * d) - response(w - n * d), out_axes=1)(moves) for n in (1, 2))
+    np.testing.assert_allclose(found, (8 * near - far) / (12 * step), atol=1e-10)
     np.testing.assert_allclose(found, jax.jacobian(response)(jnp.asarray(w)), atol=1e-13)
     np.testing.assert_allclose(found, found.T, atol=1e-15)
     np.testing.assert_allclose(found @ w, 0, atol=1e-13)
@@ -201,7 +200,7 @@ def test_loss_and_gradient_against_draws(make, key):
 def test_conventions():
     """(A) is the paper's eq. 5; half of it is the notes' 001 (20), −¼(Σ₀ + (1 − √(2/π)/s₁)Σ₁)w."""
     task = gaussians((1, 2))
-    w = np.random.default_rng(5).normal(size=40)
+    w = 0.1 * np.random.default_rng(5).normal(size=40)
     sigma0, sigma1 = (whole(stimulus) for stimulus in task.stimuli)
     s1 = math.sqrt(w @ sigma1 @ w)
     paper = sigma1 @ w / (math.sqrt(2 * math.pi) * s1) - 0.5 * (sigma0 + sigma1) @ w
@@ -209,6 +208,16 @@ def test_conventions():
     found = np.asarray(velocity(task)(jnp.asarray(w)))
     np.testing.assert_allclose(found, paper, atol=1e-14)
     np.testing.assert_allclose(found / 2, notes, atol=1e-14)
+    # The paper's C.1 prints +2E[Y 1 X]; notes 002 (4) have ½f − ½(Σ₀ + Σ₁)w, which is neither convention; notes 004
+    # (145)–(147) have −2√(2/π) Σ₁w/s₁, which would shrink to nothing.
+    f = sigma1 @ w / (math.sqrt(2 * math.pi) * s1)
+    for wrong, right in (
+        (-f - 0.5 * (sigma0 + sigma1) @ w, paper),
+        (0.5 * f - 0.5 * (sigma0 + sigma1) @ w, paper),
+        (0.5 * f - 0.5 * (sigma0 + sigma1) @ w, notes),
+        (-4 * f, notes),
+    ):
+        assert np.linalg.norm(wrong - right) > 0.05 * np.linalg.norm(right)
     # 004 (138) as printed has 1/s in place of √(2/π)/s, and 1/s₀ before Σ₀.
     s0 = math.sqrt(w @ sigma0 @ w)
     printed = -0.25 * ((1 / s1 - 1) * sigma1 + sigma0 / s0) @ w
@@ -421,6 +430,17 @@ def test_random_starts_end_flat(key):
     modes = ends @ fourier_basis((40,))
     assert all(rounds_to(size, "0.282508") for size in np.abs(modes[:, 0]))
     np.testing.assert_allclose(modes[:, 1:], 0, atol=1e-14)
+
+
+def test_the_fastest_wave_wins_with_the_classes_exchanged(key):
+    """ξ = (2, 1), N = 40: slowest to leave is the wave next to it, at 1e-4."""
+    task = gaussians((2, 1))
+    wave = winning_mode(task)
+    slowest = -np.delete(wave.growth_rates, 20).max()
+    ends = endpoint(task, key, time=20 / slowest, step=0.7)
+    assert wave.frequency == (20,) and 5e-5 < slowest < 2e-4
+    for end in ends:
+        np.testing.assert_allclose(np.sign(end[0]) * end, wave.field(), rtol=0, atol=1e-4 * wave.amplitude)
 
 
 def test_random_starts_end_alternating(key):
