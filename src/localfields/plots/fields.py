@@ -124,6 +124,8 @@ def draw_many(axes: Any, fields: np.ndarray, times: np.ndarray) -> None:
             ax.set_axis_off()
             continue
         draw_over_time(ax, fields[:, neuron], times, curves=60, lw=0.6)
+        if len(fields) == 1:  # no time to tell
+            ax.collections[0].set(array=None, color="black")
         own = largest[neuron] > limit
         bound = 1.15 * float(largest[neuron]) if own else limit
         ax.set_ylim(-bound, bound)

@@ -1,0 +1,176 @@
+"""Figure 6: committees on light and heavy tails, and independent component analysis; claims M1 and I1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..baselines import FastICA
+from ..experiments import Experiment, Fit, Training
+from ..marginals import Algebraic
+from ..networks import Committee
+from ..stimuli import Kur
+from ..tasks import Discrimination
+from ..trajectory import Trajectory, localized_from
+from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
+from .fig7 import FAST, frequencies
+
+SITES, HIDDEN, SHOWN, MEMBERS = 40, 10, 10, 10
+MODELS = {"committee, Kur(10)": 10.0, "committee, Kur(4)": 4.0}
+ICA = "ICA, Kur(3)"
+
+
+def task(k: float) -> Discrimination:
+    """Kur(k) at two lengthscales, told apart."""
+    return Discrimination(*(Kur((SITES,), xi=xi, k=k) for xi in (1.0, 3.0)))  # type: ignore[arg-type]
+
+
+def experiments(scale: Scale) -> Mapping[str, Experiment]:
+    """Two committees and a fit."""
+    method = Training(
+        learning_rate=100.0,
+        steps=at(scale, paper=5000, quick=1500, tiny=20),
+        batch=at(scale, paper=1000, quick=400, tiny=20),
+        members=at(scale, paper=MEMBERS, quick=3, tiny=2),
+        estimator="shared",
+        every=at(scale, paper=100, quick=50, tiny=10),
+        what=("weights", "biases"),
+    )
+    network = Committee(HIDDEN, activation="sigmoid", bias="trained", init_scale=0.1)  # pyright: ignore
+    samples = at(scale, paper=100_000, quick=20_000, tiny=1000)
+    fit = Fit(FastICA(at(scale, paper=SITES, quick=SITES, tiny=SHOWN)), samples=samples)  # pyright: ignore
+    found = {name: Experiment(task(k), network, method) for name, k in MODELS.items()}
+    return {**found, ICA: Experiment(task(3.0), method=fit)}
+
+
+def draw(results: Results) -> Any:
+    """Ten fields of each model as published; below, ours, the ratio of every field of every seed."""
+    from matplotlib.figure import Figure
+
+    from ..plots.fields import add_time_bar, draw_many
+
+    figure: Any = Figure(figsize=(11, 8), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=(3.4, 1))
+    groups = top.subfigures(1, 3, width_ratios=(1, 1.12, 0.95), wspace=0.02)
+    for group, name in zip(groups, (*MODELS, ICA), strict=True):
+        axes = group.subplots(5, 2, sharex=True)
+        run = results[name]
+        draw_many(axes.ravel(), run.weights[0][:, :SHOWN], run.times)
+        group.suptitle(f"{name}, excess kurtosis {_kurtosis(name)}", fontsize=10)
+        for ax in axes[-1]:
+            ax.set_xlabel("site", fontsize=8)
+    add_time_bar(groups[1], groups[1].axes, float(results["committee, Kur(4)"].times[-1]))
+    _draw_ratios(bottom, results)
+    return figure
+
+
+def _draw_ratios(figure: Any, results: Results) -> None:
+    from ..plots.fields import SMALL
+    from ..plots.stimulus import BLUE, GREEN, ORANGE
+
+    ax = figure.subplots()
+    generator = np.random.default_rng(0)  # only spreads points that would cover each other
+    for place, (name, color) in enumerate(zip((*MODELS, ICA), (ORANGE, BLUE, GREEN), strict=True)):
+        values = last_ipr(results[name])
+        for member, row in enumerate(values):
+            height = -place + 0.7 * ((member + 0.5) / len(values) - 0.5)
+            spread_out = height + generator.uniform(-0.02, 0.02, row.size)
+            ax.plot(row, spread_out, "o", ms=3, mew=0, color=color, alpha=0.7)
+    ax.axvline(localized_from(SITES), color="black", ls="--", lw=1, label="localized from here")
+    ax.set_yticks([0, -1, -2], (*MODELS, ICA))
+    ax.set_xscale("log")
+    ax.set_xlim(1 / SITES, 1)
+    ticks = (0.03, 0.05, 0.1, 0.2, 0.5, 1)
+    ax.set_xticks(ticks, [f"{one:g}" for one in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("inverse participation ratio at the end", fontsize=SMALL + 1)
+    ax.set_title("ours: every field, one row a seed", fontsize=9, color=GREEN)
+    ax.legend(frameon=False, fontsize=SMALL, loc="upper right")
+    ax.tick_params(labelsize=SMALL)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _kurtosis(name: str) -> str:
+    value = Algebraic({**MODELS, ICA: 3.0}[name]).excess_kurtosis
+    return "∞" if np.isinf(value) else printed(value)
+
+
+def last_ipr(run: Trajectory) -> np.ndarray:
+    """IPR of every field at the end, (member, neuron)."""
+    return run.ipr[:, -1]
+
+
+def counts(run: Trajectory) -> np.ndarray:
+    """Localized fields of each member."""
+    return (last_ipr(run) > localized_from(SITES)).sum(axis=1)
+
+
+def claims(results: Results) -> Sequence[Claim]:
+    """M1 and I1."""
+    light, heavy, ica = (results[name] for name in (*MODELS, ICA))
+    of_light, of_heavy, of_ica = counts(light), counts(heavy), counts(ica)
+    bad = [
+        f"{name}, seed {m}: {one}"
+        for name in results
+        for m, one in enumerate(results[name].outcome)
+        if one.kind != "ok"
+    ]
+    note = f" Not all ended well: {'; '.join(bad)}." if bad else ""
+    size = ica.initial.shape[1]
+    others = frequencies(light)[last_ipr(light) <= localized_from(SITES)]
+    tails = f"excess kurtosis {_kurtosis('committee, Kur(10)')} and {_kurtosis('committee, Kur(4)')}"
+    return [
+        Claim(
+            "M1",
+            "A committee on Kur(10) localizes, on Kur(4) it does not",
+            "figure 6",
+            f"{spread(of_light, 1)} and {spread(of_heavy, 1)} of {HIDDEN} fields; "
+            f"IPR {spread(last_ipr(light), 3)} and {spread(last_ipr(heavy), 3)}",
+            verdict(bool(of_light.mean() > HIDDEN / 2 and of_heavy.mean() < HIDDEN / 10)),
+            f"Most fields must be localized on the first and fewer than one in ten on the second ({tails}); a field "
+            f"counts as localized from an IPR of {localized_from(SITES):.3f} on. Of the {others.size} others on "
+            f"Kur(10) {(others > FAST).sum()} are fast oscillations (mean frequency above {FAST:g} cycles).{note}",
+            f"counts over {len(of_light)} seeds, IPR over all their fields",
+        ),
+        Claim(
+            "I1",
+            "FastICA on Kur(3) localizes although its kurtosis is positive",
+            "figure 6",
+            f"{int(of_ica[0])} of {size} fields, IPR {spread(last_ipr(ica), 2)}",
+            verdict(bool(of_ica[0] > size / 2)),
+            "ICA looks for what is far from Gaussian, of either sign; the excess kurtosis here is "
+            f"{_kurtosis(ICA)} (published as 7.66, see K5).{note}",
+            "unmixing rows of one fit, mean ± standard deviation over them",
+        ),
+    ]
+
+
+def setting(scale: Scale) -> str:
+    """In words."""
+    found = experiments(scale)
+    method: Any = found["committee, Kur(10)"].method
+    fit: Any = found[ICA].method
+    return (
+        f"N = {SITES}, ξ = (1, 3). Committees: K = {HIDDEN}, sigmoid, trained biases, initial variance 0.1·2/(N + K), "
+        f"learning rate {method.learning_rate:g}, {method.steps:,} steps; batch {method.batch:,}, estimator shared: "
+        f"{method.members} seeds see the same fresh draws. FastICA: {fit.samples:,} samples, "
+        f"{fit.baseline.components} components, the first {SHOWN} shown."
+    )
+
+
+FIGURE = PaperFigure(
+    name="fig6",
+    title="Figure 6: many neurons, and ICA",
+    caption=(
+        "Fields of a committee from early (blue) to late (red): bumps on light tails (left), slow oscillations on "
+        "heavy ones (center), and now and then a fast one, which has an axis of its own (red numbers). ICA (right) "
+        "finds fields of a few sites, although the tails are heavy. Ours, below: the inverse participation ratio of "
+        "every field of every seed."
+    ),
+    setting=setting,
+    draw=draw,
+    claims=claims,
+    experiments=experiments,
+)
