@@ -22,7 +22,7 @@ def test_settings_are_the_papers():
     assert method.estimator == "independent"
     assert paper["Taylor"].method.theory.amplifier == "taylor" and paper["Taylor"].method.members == 28
     assert paper["other data"].method.seed != method.seed
-    assert paper["batch 5000"].method.batch == 5000
+    assert paper["larger batch"].method.batch == 5000
     assert paper["many: training"].method.members == 280
 
 

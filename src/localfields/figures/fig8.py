@@ -38,8 +38,8 @@ def task(gain: float) -> Discrimination:
 def _training(gain: float, scale: Scale) -> Training:
     return Training(
         learning_rate=RATES[gain],
-        steps=at(scale, paper=STEPS[gain], quick=STEPS[gain], tiny=200),
-        batch=at(scale, paper=BATCH[gain], quick=60, tiny=4),
+        steps=at(scale, paper=STEPS[gain], quick={SHARP: 5000, GAUSSIAN: 2000}[gain], tiny=200),
+        batch=at(scale, paper=BATCH[gain], quick={SHARP: 60, GAUSSIAN: 1400}[gain], tiny=4),
         members=at(scale, paper=MEMBERS[gain], quick={SHARP: ROWS, GAUSSIAN: 1}[gain], tiny=2),
         estimator="orbit",
         every=EVERY,
@@ -85,7 +85,7 @@ def draw(results: Results) -> Any:
     run, flow, found = _pair(results, SHARP)
     chosen = shown(found.peak_distance[:, 0])
     for number, member in enumerate(chosen):
-        until = STEPS[SHARP] * RATES[SHARP] * (0.5 if number < 2 else 1)
+        until = float(run.times[-1]) * (0.5 if number < 2 and results.scale == "paper" else 1)
         _draw_row(axes[number], run, flow, found, member, until, _moments(run, member, until))
         axes[number, 0].set_ylabel(f"NLGP(100), start {member + 1}", fontsize=8.5)
         _draw_bump(axes[number, 5], run, member)
@@ -192,7 +192,7 @@ def _legend(ax: Any) -> None:
     for label, look in looks.items():
         ax.plot([], [], label=label, **look)
     ax.set_axis_off()
-    ax.legend(loc="center", frameon=False, fontsize=8, handlelength=2)
+    ax.legend(loc="center", frameon=False, fontsize=8, handlelength=2).set_in_layout(False)
 
 
 def claims(results: Results) -> Sequence[Claim]:
