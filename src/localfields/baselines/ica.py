@@ -49,6 +49,7 @@ class FastICA(Baseline):
             n_components=self.components,
             algorithm=self.algorithm,
             whiten="unit-variance",
+            whiten_solver="eigh",  # of the covariance: with many more samples than sites much less work
             fun=self.contrast,
             max_iter=self.iterations,
             tol=self.tolerance,

@@ -59,6 +59,7 @@ def draw(results: Results) -> Any:
         run = results[name]
         draw_many(axes.ravel(), run.weights[0][:, :SHOWN], run.times)
         group.suptitle(f"{name}, excess kurtosis {_kurtosis(name)}", fontsize=10)
+        axes[2, 0].set_ylabel("weight", fontsize=8)
         for ax in axes[-1]:
             ax.set_xlabel("site", fontsize=8)
     add_time_bar(groups[1], groups[1].axes, float(results["committee, Kur(4)"].times[-1]))
