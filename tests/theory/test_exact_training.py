@@ -106,7 +106,7 @@ def test_recorded_loss_is_the_population_loss(name):
 def test_error_against_the_flow_is_of_first_order_in_the_rate(name, slack):
     task = TASKS[name]
     theory = lf.theory.ExactPulse() if name.startswith("pulse") else lf.theory.LinearResponse()
-    rates = 0.1 / 2.0 ** np.arange(6)
+    rates = 0.1 / 2.0 ** np.array([0, 1, 3, 5])  # each has a program of its own
     runs = [train(task, learning_rate=rate, steps=round(3 / rate), every=round(1 / rate)) for rate in rates]
     flow = lf.solve(task, theory, network=NEURON, members=3, times=runs[0].times)
     np.testing.assert_array_equal(flow.initial, runs[0].initial)
@@ -164,7 +164,7 @@ def test_what_is_exact_and_what_is_not():
     "task, network",
     [
         (pair(lf.stimuli.NLGP, {"xi": 0.6}, {"xi": 1.1}, gain=3.0), NEURON),
-        (TASKS["gaussian"], lf.networks.Committee(2)),
+        (TASKS["gaussian"], lf.networks.Committee(2, bias="trained")),
         (lf.Discrimination(*TASKS["ising"].stimuli, loss="absolute"), NEURON),
     ],
     ids=["law", "network", "loss"],
