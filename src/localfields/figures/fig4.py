@@ -129,13 +129,14 @@ def draw(results: Results) -> Any:
         below.spines[["top", "right"]].set_visible(False)
     upper[0].set_ylabel("weight $w_i$")
     lower[0].set_ylabel("error of the fit, %")
-    lower[0].legend(frameon=False, fontsize=SMALL, ncols=2, loc="lower left")
+    lower[0].legend(frameon=False, fontsize=SMALL, loc="lower right", labelspacing=0.3)
     shown = {
-        "start … end": Line2D([], [], color=time_colors()(0.999), lw=1.5),
+        "field over time (last: dark red)": Line2D([], [], color=time_colors()(0.999), lw=1.5),
         "sinusoid fitted to the end": Line2D([], [], color="red", ls="--", lw=2.2),
         "ours: predicted, no fit": Line2D([], [], color=GREEN, ls="-.", lw=1.8),
     }
-    upper[0].legend(shown.values(), shown.keys(), frameon=False, fontsize=SMALL, loc="best")
+    more: dict[str, Any] = {"frameon": False, "fontsize": SMALL + 1, "loc": "outside upper center", "ncols": 3}
+    figure.legend(list(shown.values()), list(shown), **more)
     add_time_bar(figure, upper, 1.0, "share of the time")
     for ax in lower:
         ax.grid(axis="y", color=GRAY, lw=0.3, alpha=0.5)
