@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ._spec import from_json as from_json
     from .analysis import Comparison as Comparison
     from .analysis import compare as compare
+    from .analysis import measure as measure
+    from .analysis import populations as populations
     from .experiments import Experiment as Experiment
     from .experiments import Fit as Fit
     from .experiments import Solution as Solution
@@ -55,6 +57,8 @@ _names = {
     "Trajectory": "trajectory",
     "compare": "analysis",
     "from_json": "_spec",
+    "measure": "analysis",
+    "populations": "analysis",
     "predict": "theory",
     "run_or_load": "experiments",
     "solve": "theory",
