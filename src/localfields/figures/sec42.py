@@ -135,7 +135,7 @@ def draw(results: Results) -> Any:
         ours = "" if name == "Taylor" else "ours: "
         same, near, total = counts(apart(results, "training", name))
         words = f"{ours}{title}\n{same} of {total} on the same site, {near} within ±1"
-        ax.set_title(words, fontsize=8.5, color=GREEN if ours else "black")
+        ax.set_title(words, fontsize=8, color=GREEN if ours else "black")
     axes[0].set_ylabel("predicted site", fontsize=9)
     axes[3].set_ylabel("site with other data", fontsize=9)
     axes = bottom.subplots(1, 3, width_ratios=(1.9, 1.1, 1))
@@ -159,6 +159,8 @@ def _draw_sites(ax: Any, results: Results, name: str) -> None:
         ax.fill_between(ends, ends - 1.5 + corner, ends + 1.5 + corner, color=GRAY, alpha=0.25, lw=0)
     looks = ((distance == 0, BLUE, "o", BLUE), (distance == 1, BLUE, "o", "white"), (distance > 1, ORANGE, "X", ORANGE))
     for part, color, mark, fill in looks:
+        if not part.any():  # an empty unclipped line would take the corner of the page into the layout
+            continue
         ax.plot(trained_at[part], predicted[part], marker=mark, color=color, mfc=fill, ms=5, ls="", clip_on=False)
     ax.set_xlim(*ends)
     ax.set_ylim(*ends)
@@ -238,6 +240,7 @@ def _draw_reading(ax: Any, results: Results) -> None:
         ax.plot(times[1:], near[1:], color=color, lw=1, ls=":")
     ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--")
     ax.set_xscale("log")
+    ax.tick_params(which="minor", labelbottom=False)
     ax.set_ylim(0, 1.28)
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.set_xlabel("flow time at which eq. (5) is read", fontsize=9)
