@@ -212,7 +212,7 @@ SHORT = {
     "adam, swept rates": (RING, COMMITTEE, SMALL.replace(optimizer="adam", learning_rate=[0.01, 0.1])),
     "a swept field": (RING.replace(l2=[0.0, 0.3]), NEURON, SMALL.replace(members=1)),
     "orbit": (RING, NEURON, SMALL.replace(estimator="orbit")),
-    "exact, to rest": (ISING, NEURON, SMALL.replace(estimator="exact", rest=0.2, steps=400)),
+    "exact, to rest": (ISING, NEURON, SMALL.replace(estimator="exact", rest=0.05, steps=400)),
     "diverging": (RING, NEURON, SMALL.replace(learning_rate=[0.05, 1e5])),
 }
 
@@ -329,7 +329,7 @@ OTHERS = {
     "other steps": {"method": SMALL.replace(every=4)},
     "another seed": {"method": SMALL.replace(seed=1)},
     "another rate": {"method": SMALL.replace(learning_rate=0.04)},
-    "other draws": {"task": lf.Discrimination(*(one.replace(xi=2 * one.xi) for one in RING.stimuli))},
+    "other draws": {"task": lf.Discrimination(*(one.replace(xi=0.9 * one.xi) for one in RING.stimuli))},
     "another precision": {"precision": "float64"},
 }
 
