@@ -65,7 +65,7 @@ def reproduce(
             made = {name: made[name] for name in known if name in made}
             write_report(folder, made)
             one = made[figure.name]
-            bar.print(f"{one.name}: computed in {one.computed:.1f} s, drawn in {one.drawn:.1f} s")
+            bar.print(f"{one.name}: {one.elapsed:.1f} s (runs {one.computed:.1f} s, drawing {one.drawn:.1f} s)")
     claims = write_report(folder, made)
     _print_ledger(claims)
     print(f"{summary(claims)}\nThe page: {folder / 'report.html'}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import json
+import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,8 +36,9 @@ class Made:
         setting: How its runs were made, in words.
         scale: paper, quick or tiny.
         runs: Digest of each experiment, by name.
-        computed: Seconds that its runs took when they were computed, whenever that was.
+        computed: Seconds that its runs took when they were computed, whenever that was, each with others beside it.
         drawn: Seconds that drawing and claims took.
+        elapsed: Seconds from beginning to end this time; less where runs were there already.
         slowest: Seconds of its slowest run, and how many members that had.
         claims: Its rows of the ledger.
     """
@@ -47,13 +51,9 @@ class Made:
     runs: dict[str, str]
     computed: float
     drawn: float
+    elapsed: float
     slowest: tuple[float, int]
     claims: tuple[Claim, ...]
-
-    @property
-    def seconds(self) -> float:
-        """What the figure takes from nothing."""
-        return self.computed + self.drawn
 
 
 class Interrupted(Exception):
@@ -73,18 +73,9 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
     Raises:
         Interrupted: When training was interrupted; calling this again goes on from there.
     """
+    begin = time.perf_counter()
     experiments = figure.experiments(scale)
-    runs = {}
-    for place, (name, experiment) in enumerate(experiments.items()):
-
-        def on_progress(now: Any, name: str = name, place: int = place) -> None:
-            share = (place + now.step / max(now.steps, 1)) / len(experiments)
-            tell(f"{name}, step {now.step} of {now.steps}", share)
-
-        tell(name, place / len(experiments))
-        runs[name] = run_or_load(experiment, store, on_progress=on_progress)
-        if runs[name].stopped == "cancelled":
-            raise Interrupted(name)
+    runs = _run_all(experiments, store, tell)
     tell("drawing", 1.0)
     start = time.perf_counter()
     results = Results(scale, runs)
@@ -103,9 +94,44 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
         runs={name: experiment.digest for name, experiment in experiments.items()},
         computed=round(sum(seconds.values()), 2),
         drawn=round(time.perf_counter() - start, 2),
+        elapsed=round(time.perf_counter() - begin, 2),
         slowest=(0.0, 0) if longest is None else (seconds[longest], runs[longest].num_members),
         claims=claims,
     )
+
+
+def _run_all(experiments: Mapping[str, Experiment], store: Store, tell: Tell) -> dict[str, Trajectory]:
+    """Load or run all of them, as many at once as there are cores: most runs keep no more than one busy."""
+    stop, done = threading.Event(), dict.fromkeys(experiments, 0.0)
+
+    def one(name: str, experiment: Experiment) -> Trajectory:
+        def on_progress(now: Any) -> None:
+            done[name] = now.step / max(now.steps, 1)
+            tell(f"{name}, step {now.step} of {now.steps}", sum(done.values()) / len(done))
+
+        tell(name, sum(done.values()) / len(done))
+        found = run_or_load(experiment, store, on_progress=on_progress, cancel=stop.is_set)
+        done[name] = 1.0
+        return found
+
+    with concurrent.futures.ThreadPoolExecutor(_workers()) as pool:
+        futures = {name: pool.submit(one, name, experiment) for name, experiment in experiments.items()}
+        try:
+            runs = {name: future.result() for name, future in futures.items()}
+        except BaseException:
+            stop.set()  # the others keep what they have, and end
+            pool.shutdown(cancel_futures=True)
+            raise
+    cancelled = [name for name, run in runs.items() if run.stopped == "cancelled"]
+    if cancelled:
+        raise Interrupted(cancelled[0])
+    return runs
+
+
+def _workers() -> int:
+    import jax
+
+    return max(1, min(4, os.cpu_count() or 1)) if jax.default_backend() == "cpu" else 1
 
 
 def seconds_of(run: Trajectory) -> float:

@@ -53,13 +53,14 @@ figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; colo
 </tbody></table>
 {figures}
 <h2 id="made">How this was made</h2>
-<table><thead><tr><th>figure</th><th>scale</th><th>runs</th><th>computed in</th><th>drawn in</th></tr></thead><tbody>
+<table><thead><tr>{timed}</tr></thead><tbody>
 {times}
 </tbody></table>
 <p class="small">{made}</p>
 </body></html>
 """
 
+TIMES = ("figure", "scale", "runs", "computed in", "drawn in", "this time")
 HEADS = {"id": "", "statement": "claim", "published": "published", "measured": "here", "verdict": "verdict"}
 
 
@@ -89,13 +90,13 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
         return []
     slowest = max(timed, key=lambda one: one.slowest[0])
     seconds, members = slowest.slowest
-    total = sum(one.seconds for one in made)
+    total = sum(one.elapsed for one in made)
     faster = "Faster: " if seconds < 600 else ""
     together = "a single run" if members == 1 else f"{members} runs together"
     reason = (
         f"{faster}{slowest.name} takes {printed(seconds, 0)} s on {_cores()}, compiling included, and all figures "
-        f"together {printed(total / 60, 1)} minutes. Machines differ, and so may the estimator of the gradient, "
-        "which each caption names."
+        f"together took {printed(total / 60, 1)} minutes this time. Machines differ, and so may the estimator of the "
+        "gradient, which each caption names."
     )
     whole = all(one.scale == "paper" for one in timed)
     return [
@@ -126,7 +127,8 @@ def _made() -> str:
     import jax
 
     machine = f"{platform.system()} {platform.machine()} with {_cores()}, Python {platform.python_version()}"
-    return f"localfields {__version__}, jax {jax.__version__}, {jax.default_backend()}, {machine}."
+    how = "Runs share the cores: seconds of computing are summed over runs, and more than those that went by."
+    return f"localfields {__version__}, jax {jax.__version__}, {jax.default_backend()}, {machine}. {how}"
 
 
 def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
@@ -152,9 +154,9 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
         return f'<h2 id="{one.name}">{title}</h2><figure>{frame}<figcaption>{caption}</figcaption></figure>'
 
     def times(one: Made) -> str:
-        values = one.name, one.scale, str(len(one.runs)), f"{one.computed:.1f} s", f"{one.drawn:.1f} s"
-        names = "figure", "scale", "runs", "computed in", "drawn in"
-        cells = (f'<td data-name="{name}">{value}</td>' for name, value in zip(names, values, strict=True))
+        seconds = (f"{value:.1f} s" for value in (one.computed, one.drawn, one.elapsed))
+        values = one.name, one.scale, str(len(one.runs)), *seconds
+        cells = (f'<td data-name="{name}">{value}</td>' for name, value in zip(TIMES, values, strict=True))
         return f"<tr>{''.join(cells)}</tr>"
 
     return PAGE.format(
@@ -163,6 +165,7 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
         heads="".join(f"<th>{head}</th>" for head in HEADS.values()),
         rows="\n".join(map(row, claims)),
         figures="\n".join(map(block, made.values())),
+        timed="".join(f"<th>{head}</th>" for head in TIMES),
         times="\n".join(map(times, made.values())),
         made=html.escape(_made()),
     )
@@ -189,5 +192,6 @@ def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
         "|---|---|---|---|---|",
     ]
     for one in made.values():
-        lines.append(f"| {one.name} | {one.scale} | {len(one.runs)} | {one.computed:.1f} s | {one.drawn:.1f} s |")
+        seconds = " | ".join(f"{value:.1f} s" for value in (one.computed, one.drawn, one.elapsed))
+        lines.append(f"| {one.name} | {one.scale} | {len(one.runs)} | {seconds} |")
     return "\n".join([*lines, "", _made(), ""])
