@@ -14,6 +14,7 @@ from .. import __version__
 from .._check import Said, refuse
 from .._random import STREAM, member_keys
 from .._spec import Count, Nested, Seeds, declare, member, num_members
+from .._types import working_dtype
 from ..baselines import Baseline, FastICA, Fitted
 from ..networks import Network
 from ..tasks import Discrimination
@@ -78,7 +79,7 @@ class Fit(Method):
                 "scikit-learn": importlib.metadata.version("scikit-learn"),
                 "python": platform.python_version(),
                 "device": str(jax.devices()[0].device_kind),
-                "precision": "float64",
+                "precision": str(np.dtype(working_dtype())),
                 "iterations": [one.iterations for one in fitted],
                 "run_seconds": round(time.perf_counter() - clock, 4),
             },

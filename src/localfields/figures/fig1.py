@@ -41,7 +41,8 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     network = Committee(HIDDEN, activation="relu", bias="none", init_scale=0.01)  # pyright: ignore
     side_ica = at(scale, paper=16, quick=10, tiny=6)
     components = at(scale, paper=COMPONENTS, quick=30, tiny=6)
-    fit = Fit(FastICA(components), samples=at(scale, paper=100_000, quick=20_000, tiny=1000))  # pyright: ignore
+    baseline = FastICA(components, iterations=1000)  # pyright: ignore
+    fit = Fit(baseline, samples=at(scale, paper=100_000, quick=20_000, tiny=1000))
     return {
         "committee": Experiment(task((side, side), (1.0, 2.0)), network, method),
         "ICA": Experiment(task((side_ica, side_ica), (0.7, 0.5)), method=fit),
@@ -69,6 +70,7 @@ def draw(results: Results) -> Any:
     ax.set_xlim(left=0)
     ax.set_xlabel("inverse participation ratio, in units of the threshold", fontsize=SMALL)
     ax.set_ylabel("components", fontsize=SMALL)
+    ax.locator_params(axis="y", integer=True, nbins=5)
     ax.legend(frameon=False, fontsize=SMALL)
 
     ax = axes[1, 1]
