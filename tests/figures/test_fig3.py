@@ -4,7 +4,6 @@ import pytest
 
 from localfields.figures.fig3 import FIGURE, ROWS, trained
 from localfields.stimuli import NLGP, Ising, Kur
-from localfields.store import Store
 
 from .altered import bumps, results_of, waves, with_fields
 
@@ -12,8 +11,8 @@ KINDS = ("training", "Taylor", "exact φ", "best")
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return results_of(FIGURE, Store(tmp_path_factory.mktemp("fig3")))
+def results(tiny_store):
+    return results_of(FIGURE, tiny_store)
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from localfields.figures.fig8 import FIGURE, GAUSSIAN, SHARP, bump_at, experiments, shown, task
-from localfields.store import Store
 
 from .altered import bumps, results_of, waves, with_fields
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return results_of(FIGURE, Store(tmp_path_factory.mktemp("fig8")))
+def results(tiny_store):
+    return results_of(FIGURE, tiny_store)
 
 
 def test_settings_are_the_papers():

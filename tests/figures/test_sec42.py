@@ -5,14 +5,13 @@ import pytest
 from scipy.stats import beta
 
 from localfields.figures.sec42 import FIGURE, apart, counts, experiments, first_fields, interval
-from localfields.store import Store
 
 from .altered import bumps, results_of, with_fields
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return results_of(FIGURE, Store(tmp_path_factory.mktemp("sec42")))
+def results(tiny_store):
+    return results_of(FIGURE, tiny_store)
 
 
 def test_settings_are_the_papers():
