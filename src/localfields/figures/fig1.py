@@ -18,7 +18,7 @@ from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
 GAIN, HIDDEN, COMPONENTS = 100.0, 20, 80
 
 # Draws of `orbit` a step, both classes together; each stands for its 900 shifts and both signs. The variance of the
-# gradient is 0.60 of that of 10 000 independent draws at the start, and 0.76 from step 1000 to the end.
+# gradient is 0.64 of that of 10 000 independent draws at the start, 0.72 at step 1000 (`benchmarks/test_figures.py`).
 DRAWS = 24
 
 

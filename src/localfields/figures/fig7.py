@@ -185,8 +185,8 @@ def claims(results: Results) -> Sequence[Claim]:
             f"second layer all positive: {_split(bare, True)} on Kur(30) and {_split(control, True)} on Kur(4); both "
             f"signs: {_split(bare, False)} and {_split(control, False)}",
             "not comparable",
-            "The network of the lower row without output bias, on light tails and on heavy ones: where its second layer "
-            f"stays positive, {'most' if both else 'not most'} fields are broad bumps on both.",
+            "The network of the lower row without output bias, on light tails and on heavy ones: where its second "
+            f"layer stays positive, {'most' if both else 'not most'} fields are broad bumps on both.",
             f"localized fields of {HIDDEN}, mean ± standard deviation over seeds",
         ),
     ]
