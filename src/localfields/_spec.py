@@ -32,7 +32,7 @@ def _real(value: Any) -> np.ndarray:
     whole = array.dtype.kind == "O" and all(isinstance(one, int) for one in array.flat)  # beyond 64 bits
     if array.size and array.dtype.kind not in "iuf" and not whole:
         raise TypeError
-    return np.asarray(array.astype(np.float64) + 0.0)  # -0.0 and 0.0 are one number, with one digest
+    return array.astype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Number:
         bad = ~(np.isfinite(array) & above & below)
         if bad.any():
             refuse(f"`{name}`", float(array[bad].flat[0]), self.expected, hint)
-        return float(array) if array.ndim == 0 else array
+        return float(array) + 0.0 if array.ndim == 0 else array + 0.0  # -0.0 and 0.0 are one number, with one digest
 
     def parse(self, name: str, text: str) -> Any:
         """Read one number from the command line."""
@@ -234,7 +234,7 @@ class Row:
             refuse(f"`{name}`", Said(f"shape {array.shape}"), f"a non-empty array{axes}", self.hint)
         if not np.isfinite(array).all():
             refuse(f"`{name}`", Said(f"{np.sum(~np.isfinite(array))} nan or infinite"), "finite throughout", self.hint)
-        return array
+        return np.asarray(array + 0.0)  # as above
 
     def parse(self, name: str, text: str) -> np.ndarray:
         """Read numbers joined by commas."""
