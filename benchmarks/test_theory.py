@@ -53,6 +53,24 @@ def test_exact_ising_gradient(size, limit, report):
     report(f"exact Ising gradient, N={size}, M=256", 1e3 * statistics.median(times), "ms", limit=limit)
 
 
+@pytest.mark.parametrize("activation", ["relu", "erf", "sigmoid"])
+def test_committee_gradient(activation, report):
+    """A hundred neurons with all their pairs, weights and biases."""
+    task = lf.Discrimination(*(lf.stimuli.Gaussian((40,), xi=xi) for xi in (1.0, 3.0)))
+    smooth = activation != "relu"
+    network = lf.networks.Committee(100, activation, "trained" if smooth else "none")
+    theory = lf.theory.ErfCommittee() if smooth else lf.theory.GaussianCommittee()
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        params = {"weights": jnp.asarray(rng.normal(size=(100, 40)) * 0.2)}
+        if smooth:
+            params["biases"] = jnp.asarray(rng.normal(size=100))
+        flow = theory.flow(task, network)
+        gradient = jax.jit(lambda flow, params: flow(params)[1])
+        value = warm_clock(lambda: gradient(flow, params), rounds=51)
+    report(f"exact gradient of 100 {activation} neurons, N=40", 1e3 * value, "ms", limit=5.0)
+
+
 def test_exact_ising_flow_to_rest(report):
     value = warm_clock(lambda: lf.solve(ISING, lf.theory.ExactIsing()), rounds=3)
     report("exact Ising flow to rest, N=40", value, "s")
@@ -60,11 +78,12 @@ def test_exact_ising_flow_to_rest(report):
 
 def test_predictions(report):
     """At least 38 of 40 right, and no verdict that is wrong and sure of itself."""
+    rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = [predictions.row(name, task) for name, task in predictions.tasks().items()]
-    for one in rows:
-        print(one)
+        for name, task in predictions.tasks().items():
+            rows.append(predictions.row(name, task))
+            print(rows[-1], flush=True)
     print(predictions.confusion(rows))
     wrong = [one["task"] for one in rows if one["verdict"] not in ("undecided", one["trained"])]
     right = sum(one["verdict"] == one["trained"] for one in rows)
