@@ -27,6 +27,7 @@ Params = dict[str, jax.Array]
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "relu": jax.nn.relu,
     "erf": lambda h: jax.scipy.special.erf(h * math.sqrt(0.5)),  # erf(h/√2), as the committee literature writes it
+    "erf-unscaled": jax.scipy.special.erf,  # erf(h), as some do
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
     "identity": lambda h: h,
@@ -90,7 +91,7 @@ class Network(Spec):
 
 def activation_field(default: str = "relu") -> Any:
     """Declare the activation function."""
-    help = "activation of each neuron; erf means erf(h/√2)"
+    help = "activation of each neuron; erf means erf(h/√2), erf-unscaled erf(h)"
     return declare(default, Choice(tuple(ACTIVATIONS)), symbol="σ", help=help)
 
 

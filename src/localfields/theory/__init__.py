@@ -12,6 +12,8 @@ from .base import NeuronTheory as NeuronTheory
 from .base import Response as Response
 from .base import Theory as Theory
 from .best import BestKnown as BestKnown
+from .committee import ErfCommittee as ErfCommittee
+from .committee import GaussianCommittee as GaussianCommittee
 from .effective import EffectiveFlow as EffectiveFlow
 from .hypercube import fixed_point_iteration as fixed_point_iteration
 from .hypercube import hypercube_bump as hypercube_bump

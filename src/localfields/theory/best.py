@@ -8,6 +8,7 @@ from ..networks import Network
 from ..stimuli import Ising, Stimulus
 from ..tasks import EXACT, Discrimination
 from .base import Flow, NeuronTheory, Response
+from .committee import ErfCommittee, GaussianCommittee
 from .effective import EffectiveFlow
 from .ising import ExactIsing
 from .linear import LinearResponse
@@ -49,7 +50,8 @@ def is_exact(task: Discrimination) -> bool:
 
 def exact_flow(task: Discrimination, network: Network) -> Flow | None:
     """The exact population gradient of a task, or None where no theory here knows it."""
-    for theory in (ExactPulse(), BestKnown()) if is_exact(task) else (ExactPulse(),):
+    neuron = (BestKnown(),) if is_exact(task) else ()
+    for theory in (ExactPulse(), *neuron, GaussianCommittee(), ErfCommittee()):
         try:
             return theory.flow(task, network)
         except InputError:
