@@ -80,6 +80,8 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
     start = time.perf_counter()
     results = Results(scale, runs)
     picture = figure.draw(results)
+    picture.draw_without_rendering()
+    picture.set_layout_engine("none")  # laid out once, not for every format
     for suffix in SUFFIXES:
         publish((folder / figure.name).with_name(figure.name + suffix), lambda path: _save(picture, path))
     claims = tuple(figure.claims(results))
