@@ -12,7 +12,7 @@ from localfields.cli import main
 from localfields.experiments import Experiment, Training, run_or_load
 from localfields.figures.base import Claim, PaperFigure, at, printed, spread, verdict
 from localfields.figures.make import Interrupted, make, read_made
-from localfields.figures.report import ledger
+from localfields.figures.report import ledger, summary
 from localfields.store import Store
 
 
@@ -166,6 +166,12 @@ def test_what_a_single_run_takes(tmp_path):
         assert claim.reason.startswith("Faster") == (minutes < 10)
     smaller = ledger([dataclasses.replace(made, scale="quick")])[-1]
     assert (smaller.id, smaller.verdict) == ("T1", "not comparable")
+
+
+def test_rows_of_our_own_are_not_counted(tmp_path):
+    made = make(TOY, "tiny", Store(tmp_path / "runs"), tmp_path)
+    ours = dataclasses.replace(made.claims[0], id="X3", published="not published")
+    assert summary([*made.claims, ours]).startswith("1 of 1 published")
 
 
 def test_numbers_in_print():

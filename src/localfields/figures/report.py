@@ -113,9 +113,10 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
 
 
 def summary(claims: Sequence[Claim]) -> str:
-    """How many claims are reproduced, in a sentence."""
-    good = sum(claim.verdict == "reproduced" for claim in claims)
-    return f"{good} of {len(claims)} published claims are reproduced; the reason is given for each of the others."
+    """How many claims are reproduced, in a sentence; rows of our own do not count."""
+    published = [claim for claim in claims if not claim.published.startswith("not published")]
+    good = sum(claim.verdict == "reproduced" for claim in published)
+    return f"{good} of {len(published)} published claims are reproduced; the reason is given for each of the others."
 
 
 def _cores() -> str:
