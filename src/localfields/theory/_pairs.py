@@ -160,7 +160,7 @@ class _Expanded:
         self.weights = table[0]
         self.values = [function(at) for function in functions]
         # Each derivative by itself: the coefficients of σ over √q would lose digits where q is small.
-        self.a = [table @ values for values in self.values]
+        self.a = jnp.split(table @ jnp.concatenate(self.values, axis=1), derivatives + 1, axis=1)
         self.cosines = jnp.clip(q / (root[:, None] * root[None, :]), -1.0, 1.0)
 
     def missing(self, one: int, other: int) -> jax.Array:

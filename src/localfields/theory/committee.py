@@ -131,10 +131,10 @@ class GaussianCommittee(CommitteeTheory):
 
     Example:
         >>> import jax, jax.numpy as jnp, localfields as lf
-        >>> task = lf.Discrimination(*(lf.stimuli.Gaussian((8,), xi=xi) for xi in (1, 2)))
+        >>> task = lf.Discrimination(*(lf.stimuli.Gaussian((16,), xi=xi) for xi in (1, 2)))
         >>> flow = GaussianCommittee().flow(task, lf.networks.Committee(3))
         >>> with jax.enable_x64(True):
-        ...     loss, gradient = flow({"weights": jnp.zeros((3, 8))})
+        ...     loss, gradient = flow({"weights": jnp.zeros((3, 16))})
         >>> float(loss)  # silent neurons are right about the class with label 0
         0.5
     """
@@ -159,7 +159,7 @@ class ErfCommittee(CommitteeTheory):
 
     Example:
         >>> import localfields as lf
-        >>> task = lf.Discrimination(*(lf.stimuli.Gaussian((8,), xi=xi) for xi in (1, 2)), labels="signs")
+        >>> task = lf.Discrimination(*(lf.stimuli.Gaussian((16,), xi=xi) for xi in (1, 2)), labels="signs")
         >>> flow = lf.solve(task, ErfCommittee(), network=lf.networks.Committee(2, "erf", "trained"), times=[0, 1])
         >>> flow.biases.shape
         (1, 2, 2)
