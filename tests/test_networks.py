@@ -199,7 +199,7 @@ def preactivations(network, params, x):
     """⟨w_k, x⟩ + b_k, (many, num, K)."""
     h = np.einsum("nx,mkx->mnk", x, params["weights"])
     bias = getattr(network, "bias", "none")
-    if bias == "trained":
+    if bias in ("trained", "hidden"):
         return h + params["biases"][:, None, :]
     half = np.arange(network.hidden) < network.hidden / 2
     return h + {"none": 0.0, "fixed": 0.3, "halves": np.where(half, 0.3, -0.3)}[bias]

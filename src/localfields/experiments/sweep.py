@@ -57,8 +57,8 @@ class Sweep(Spec):
     Points that differ in numbers alone (gains, lengthscales, learning rates, …) and in seeds run together, as ensembles
     of at most `chunk` members; what changes the program (batch, shape, estimator, …) runs apart. With independent draws
     a point is what the same experiment alone would be. With `shared` draws the seeds of one ensemble see one stream,
-    that of its first seed, and differ in where they start. Points of a theory are what they are alone to the tolerance of
-    its integrator.
+    that of its first seed, and differ in where they start. Points of a theory are what they are alone to the tolerance
+    of its integrator.
 
     Example:
         >>> import localfields as lf
