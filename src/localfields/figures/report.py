@@ -31,15 +31,15 @@ h1 {{ font-size: 1.5rem; line-height: 1.25; }} h2 {{ font-size: 1.2rem; margin-t
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
 th, td {{ text-align: left; vertical-align: top; padding: .5rem .7rem; border-bottom: 1px solid var(--line); }}
 th {{ font-weight: 500; color: var(--soft); }}
-td.id {{ color: var(--soft); }} td.statement {{ width: 25%; }}
-td.number {{ white-space: nowrap; font-variant-numeric: tabular-nums; }}
+td.id {{ color: var(--soft); }} td.statement {{ width: 20%; }}
+td.number {{ width: 17%; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }}
 .reproduced {{ color: var(--ok); font-weight: 600; }} .differs {{ color: var(--off); font-weight: 600; }}
 figure {{ margin: 0; }} .scroll {{ overflow-x: auto; border-radius: 4px; background: #fff; }}
 img {{ display: block; width: 100%; height: auto; }}
 figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; color: var(--soft); }}
 @media (max-width: 40rem) {{
   thead {{ display: none; }} tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }}
-  td {{ display: block; border: 0; padding: .1rem 0; }}
+  td, td.number, td.statement {{ display: block; width: auto; border: 0; padding: .1rem 0; }}
   td.id, td.statement {{ display: inline; font-weight: 600; }} td.id {{ padding-right: .4em; }}
   td[data-name]::before {{ content: attr(data-name) ": "; color: var(--soft); font-weight: 400; }}
   img {{ width: 44rem; }}
