@@ -1,5 +1,6 @@
 """The report page in a real browser: it loads from a file, alone, and can be read on a phone and in the dark."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -9,6 +10,8 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from localfields.cli import main
+from localfields.figures.make import read_made
+from localfields.figures.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -63,9 +66,15 @@ def browser():
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report made with the command line."""
+    """A report made with the command line, and a row with as many words as other figures have."""
     folder = tmp_path_factory.mktemp("report")
-    main(["reproduce", "fig2", "--out", str(folder)])
+    main(["reproduce", "fig2", "--out", str(folder), "--store", str(folder / "runs")])
+    made = read_made(folder)
+    claims = made["fig2"].claims
+    wordy = {part: ", ".join(f"{part} {number}.000 ± 0.009" for number in range(30)) for part in ("measured", "reason")}
+    wordy |= {"id": "K9", "published": "IPR near 1 / near 0 / near 0 " * 5}
+    longer = dataclasses.replace(made["fig2"], claims=(*claims, dataclasses.replace(claims[0], **wordy)))
+    write_report(folder, {"fig2": longer})
     return folder
 
 
@@ -100,7 +109,7 @@ def test_the_ledger_is_shown(view, report):
     plain = json.loads((report / "claims.json").read_text(encoding="utf-8"))
     claims = [claim for figure in plain["figures"] for claim in figure["claims"]]
     rows = view.locator("table").first.locator("tbody tr")
-    assert rows.count() == len(claims) == 6
+    assert rows.count() == len(claims) == 7
     for place, claim in enumerate(claims):
         row = rows.nth(place)
         assert row.is_visible()
