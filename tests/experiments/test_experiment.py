@@ -14,7 +14,7 @@ import pytest
 import localfields as lf
 from localfields import InputError
 from localfields._spec import fields, from_json
-from localfields.experiments import Experiment, Method, Solution, Training, experiment, experiment_from
+from localfields.experiments import Experiment, Fit, Method, Solution, Training, experiment, experiment_from
 from localfields.store import Store
 
 ISING = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
@@ -258,7 +258,7 @@ def test_mistakes(cls, given, words):
 def test_methods_are_registered():
     from localfields._spec import registered
 
-    assert registered("method") == {"solution": Solution, "training": Training}
+    assert registered("method") == {"fit": Fit, "solution": Solution, "training": Training}
     assert all(issubclass(one, Method) for one in registered("method").values())
 
 

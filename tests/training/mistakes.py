@@ -315,7 +315,7 @@ MISTAKES = {
     ),
     # networks
     "activation misspelled": network(
-        "SingleNeuron", "`activation`", "erf, identity, relu", "'rely'", "Did you mean `relu`?", activation="rely"
+        "SingleNeuron", "`activation`", "identity, relu", "'rely'", "Did you mean `relu`?", activation="rely"
     ),
     "init misspelled": network(
         "SingleNeuron", "`init`", "basis, bump, glorot", "'xavier'", "Choose one from that list", init="xavier"
