@@ -522,6 +522,14 @@ def registered(family: str) -> dict[str, type[Spec]]:
     }
 
 
+def attribute(room: str, family: str, name: str) -> type[Spec]:
+    """The class that a room is asked for: one in a new file, or a plugin's, needs no entry in its `__init__`."""
+    for cls in registered(family).values():
+        if cls.__name__ == name:
+            return cls
+    raise AttributeError(f"module {room!r} has no attribute {name!r}")
+
+
 def find(family: str, name: str) -> type[Spec]:
     """Return the class of that name, or refuse with the nearest one."""
     known = registered(family)

@@ -24,6 +24,14 @@ def with_fields(results, name, fields):
     return Results(results.scale, {**results.runs, name: other})
 
 
+def with_neurons(results, name, fields):
+    """The same with one run in which every member has these fields, (neuron, site)."""
+    run = results[name]
+    fields = np.broadcast_to(fields.astype(np.float32), run.weights.shape)
+    other = dataclasses.replace(run, series={**run.series, "weights": fields}, final=fields[:, -1])
+    return Results(results.scale, {**results.runs, name: other})
+
+
 def bumps(sites, size):
     """One site a member."""
     return np.eye(size)[np.asarray(sites)]

@@ -1,15 +1,12 @@
 """Figure 7: settings, drawing, and claims that follow from the fields stored."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from localfields.figures.base import Results
 from localfields.figures.fig7 import FIGURE, RATES, TRAINS, at_rate, frequencies
 from localfields.stimuli import Kur
 
-from .altered import bumps, results_of, waves
+from .altered import bumps, results_of, waves, with_neurons
 
 SIGMOID, RELU, BARE = "Kur(4), sigmoid", "Kur(30), ReLU", "Kur(30), no output bias"
 FAST_WAVES = np.cos(2 * np.pi * 9 * np.arange(40) / 40 + np.arange(10)[:, None])
@@ -18,14 +15,6 @@ FAST_WAVES = np.cos(2 * np.pi * 9 * np.arange(40) / 40 + np.arange(10)[:, None])
 @pytest.fixture(scope="module")
 def results(tiny_store):
     return results_of(FIGURE, tiny_store)
-
-
-def with_fields(results, name, fields):
-    """The same with one run in which every member has these fields, (neuron, site)."""
-    run = results[name]
-    fields = np.broadcast_to(fields.astype(np.float32), run.weights.shape)
-    other = dataclasses.replace(run, series={**run.series, "weights": fields}, final=fields[:, -1])
-    return Results(results.scale, {**results.runs, name: other})
 
 
 def row(results, id="M2"):
@@ -63,18 +52,18 @@ def test_members_by_rate(results):
 
 
 def test_frequencies_are_those_of_waves(results):
-    found = with_fields(results, RELU, FAST_WAVES)[RELU]
+    found = with_neurons(results, RELU, FAST_WAVES)[RELU]
     np.testing.assert_allclose(frequencies(found), 9, atol=1e-4)
 
 
 def test_the_claim_follows_from_the_fields(results):
     most = np.concatenate([bumps(range(7), 40), waves(3, 40)])
-    published = with_fields(with_fields(results, RELU, most), SIGMOID, FAST_WAVES)
+    published = with_neurons(with_neurons(results, RELU, most), SIGMOID, FAST_WAVES)
     assert row(published).verdict == "reproduced"
     for name, fields in ((RELU, waves(10, 40)), (RELU, bumps(range(10), 40)), (SIGMOID, bumps(range(10), 40))):
-        assert row(with_fields(published, name, fields)).verdict == "differs"
-    assert row(with_fields(published, SIGMOID, waves(10, 40))).verdict == "differs"  # waves, but slow ones
-    assert row(with_fields(published, BARE, waves(10, 40))).reason != row(published).reason
+        assert row(with_neurons(published, name, fields)).verdict == "differs"
+    assert row(with_neurons(published, SIGMOID, waves(10, 40))).verdict == "differs"  # waves, but slow ones
+    assert row(with_neurons(published, BARE, waves(10, 40))).reason != row(published).reason
 
 
 def test_the_published_rate_diverges(results):

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from .._spec import attribute as _attribute
 from .._spec import discover as _discover
-from .._spec import registered as _registered
 from .amplifier import Amplifier as Amplifier
 from .assumptions import check_stimulus as check_stimulus
 from .base import Flow as Flow
@@ -40,8 +40,4 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return getattr(importlib.import_module(f".{_later[name]}", __name__), name)
-    # A theory in a new file, or a plugin's, needs no entry above.
-    for cls in _registered("theory").values():
-        if cls.__name__ == name:
-            return cls
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _attribute(__name__, "theory", name)
