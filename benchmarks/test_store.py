@@ -109,3 +109,4 @@ def test_save_and_load(tmp_path, report):
     save()
     report("store a run of 30 members × 100 records, down to the disk", 1e3 * clock(save, 20), "ms")
     report("load it, checksums verified", 1e3 * clock(lambda: store.load(digests[0]), 20), "ms")
+    assert all((store.load(digest).final == made.final).all() for digest in digests)

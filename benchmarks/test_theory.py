@@ -73,6 +73,7 @@ def test_committee_gradient(activation, report):
 
 def test_exact_ising_flow_to_rest(report):
     value = warm_clock(lambda: lf.solve(ISING, lf.theory.ExactIsing()), rounds=3)
+    assert round(float(lf.solve(ISING, lf.theory.ExactIsing()).ipr[0, -1, 0]), 4) == 0.8537  # the closed form's
     report("exact Ising flow to rest, N=40", value, "s")
 
 
