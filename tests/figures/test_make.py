@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 import localfields as lf
 from localfields.cli import main
 from localfields.experiments import Experiment, Training, run_or_load
-from localfields.figures.base import Claim, PaperFigure, at, printed, spread, verdict
+from localfields.figures.base import Claim, PaperFigure, Question, at, printed, spread, verdict
 from localfields.figures.make import Interrupted, make, read_made
-from localfields.figures.report import ledger, summary
+from localfields.figures.report import ledger, questions_of, summary
 from localfields.store import Store
 
 
@@ -40,6 +40,16 @@ OTHER = dataclasses.replace(
 )
 
 
+def questions(results):
+    norm = np.linalg.norm(results["first"].final, axis=(1, 2))
+    return [Question("Q1", "note 1, §1", "Do fields | grow?", "Yes.", spread(norm), "norm of the field")]
+
+
+NOTE = PaperFigure(
+    "notes/toy", "Of a note", "Again.", lambda scale: "Ising.", draw, experiments=experiments, questions=questions
+)
+
+
 @pytest.fixture
 def no_training(monkeypatch):
     """Calling it makes every computation of an experiment an error."""
@@ -55,7 +65,8 @@ def no_training(monkeypatch):
 
 @pytest.fixture
 def figures(monkeypatch):
-    monkeypatch.setattr("localfields.figures.all_figures", lambda: {"other": OTHER, "toy": TOY})
+    known = {"other": OTHER, "toy": TOY, "notes/toy": NOTE}
+    monkeypatch.setattr("localfields.figures.all_figures", lambda: known)
 
 
 def test_a_second_time_nothing_is_computed(tmp_path, no_training):
@@ -133,6 +144,48 @@ def test_figures_made_before_stay_in_the_report(tmp_path, figures, capsys, no_tr
     out = reproduce("--only-missing")
     assert "toy: " in out and "other: " not in out
     assert (tmp_path / "out" / "toy.svg").exists()
+
+
+def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
+    def reproduce(*words):
+        main(["reproduce", *words, "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")])
+        return capsys.readouterr().out
+
+    out = reproduce("--notes")
+    assert "1 questions and statements" in out and "published" not in out
+    assert list(read_made(tmp_path)) == ["notes/toy"]
+    assert (tmp_path / "notes-toy.png").is_file() and (tmp_path / "notes-toy.svg").is_file()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Questions of the working notes</h1>" in page and page.count("<tr id=") == 1
+    assert "Smaller than the note's" in page.replace("&#x27;", "'")
+
+    assert "1 of 2 published" in reproduce("toy")
+    made = read_made(tmp_path)
+    assert list(made) == ["toy", "notes/toy"]  # what was made before stays
+    assert [one.id for one in questions_of(made.values())] == ["Q1"]
+    assert [one.id for one in ledger(made.values())] == ["X1", "T1"]  # notes are no part of the paper's time
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.index('id="T1"') < page.index('<h2 id="notes">') < page.index('id="Q1"') < page.index('id="notes-toy"')
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| Q1 | Do fields \\| grow? | note 1, §1 | Yes. |" in text and "![Of a note](notes-toy.png)" in text
+
+    reproduce("notes/toy", "--only-missing")
+    assert "notes/toy: " not in reproduce("notes/toy", "other", "--only-missing")
+    assert list(read_made(tmp_path)) == ["other", "toy", "notes/toy"]
+
+
+def test_the_paper_alone_unless_asked(tmp_path, figures, capsys):
+    main(["reproduce", "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")])
+    assert list(read_made(tmp_path)) == ["other", "toy"]
+    assert "Questions" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_ledger_without_questions_is_read(tmp_path):
+    made = make(TOY, "tiny", Store(tmp_path / "runs"), tmp_path)
+    plain = dataclasses.asdict(made)
+    del plain["questions"]
+    (tmp_path / "claims.json").write_text(json.dumps({"figures": [plain]}))
+    assert read_made(tmp_path) == {"toy": made}
 
 
 def test_interrupting_the_command(tmp_path, figures, capsys, monkeypatch):

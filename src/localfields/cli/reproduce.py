@@ -1,4 +1,4 @@
-"""`localfields reproduce`: the paper's figures and claims, into one folder with one page."""
+"""`localfields reproduce`: figures and claims of the paper and its working notes, into one folder with one page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ def run(argv: Sequence[str]) -> None:
 
 
 def reproduce(
-    figures: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="all if none", metavar="FIGURE")] = (),
+    figures: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="all of the paper's if none", metavar="FIGURE")
+    ] = (),
+    notes: Annotated[
+        bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="the figures of the working notes, and those named")
+    ] = False,
     out: Annotated[str, tyro.conf.arg(help="folder for figures and report", metavar="PATH")] = "report",
     scale: Annotated[
         Literal["paper", "quick", "tiny"],
@@ -33,6 +38,8 @@ def reproduce(
 ) -> None:
     """Redraw the paper's figures and hold every published number against ours.
 
+    With `--notes`, the figures that the paper's working notes show or ask for, and answers to their questions.
+
     Runs are kept in a store: what was computed before is read from there, what was interrupted goes on. Figures of an
     earlier report in the same folder stay in it.
     """
@@ -41,7 +48,7 @@ def reproduce(
     from .._check import unknown
     from ..figures import all_figures
     from ..figures.make import Interrupted, is_current, make, read_made
-    from ..figures.report import summary, write_report
+    from ..figures.report import questions_of, summary, write_report
     from ..store import Store
 
     known = all_figures()
@@ -51,7 +58,8 @@ def reproduce(
     use_compilation_cache()
     folder, where = _folder(out), Store(store or None)
     made = {name: one for name, one in read_made(folder).items() if name in known}
-    chosen = [known[name] for name in (figures or known)]
+    whole = () if figures and not notes else [name for name, figure in known.items() if figure.of_notes == notes]
+    chosen = [known[name] for name in dict.fromkeys((*figures, *whole))]
     if only_missing:
         chosen = [figure for figure in chosen if not is_current(figure, scale, folder, made)]
     with _Bar(Console(stderr=True), len(chosen)) as bar:
@@ -67,8 +75,9 @@ def reproduce(
             one = made[figure.name]
             bar.print(f"{one.name}: {one.elapsed:.1f} s (runs {one.computed:.1f} s, drawing {one.drawn:.1f} s)")
     claims = write_report(folder, made)
-    _print_ledger(claims)
-    print(f"{summary(claims)}\nThe page: {folder / 'report.html'}")
+    questions = questions_of(made.values())
+    _print_ledger(claims, questions)
+    print(f"{summary(claims, questions)}\nThe page: {folder / 'report.html'}")
 
 
 def _folder(out: str) -> Path:
@@ -112,13 +121,20 @@ class _Bar:
         self.progress.start()
 
 
-def _print_ledger(claims: Any) -> None:
+def _print_ledger(claims: Any, questions: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("", "claim", "published", "here", "verdict")
-    colors = {"reproduced": "green", "differs": "yellow"}
-    for claim in claims:
-        color = colors.get(claim.verdict, "default")
-        table.add_row(claim.id, claim.statement, claim.published, claim.measured, f"[{color}]{claim.verdict}[/]")
-    Console().print(table)
+    console = Console()
+    if claims:
+        table = Table("", "claim", "published", "here", "verdict")
+        colors = {"reproduced": "green", "differs": "yellow"}
+        for claim in claims:
+            color = colors.get(claim.verdict, "default")
+            table.add_row(claim.id, claim.statement, claim.published, claim.measured, f"[{color}]{claim.verdict}[/]")
+        console.print(table)
+    if questions:
+        table = Table("", "question of the notes", "answer", "measured")
+        for one in questions:
+            table.add_row(one.id, one.question, one.answer, one.measured)
+        console.print(table)

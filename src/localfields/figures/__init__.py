@@ -1,14 +1,15 @@
-"""The paper's figures: one file each, with its settings, its drawing and its claims."""
+"""The figures of the paper and its working notes: one file each, with its settings, its drawing and its claims."""
 
 from __future__ import annotations
 
 from .._spec import discover
 from .base import Claim as Claim
 from .base import PaperFigure as PaperFigure
+from .base import Question as Question
 
 
 def all_figures() -> dict[str, PaperFigure]:
-    """Every figure of this folder, by name, in order."""
+    """Every figure of this folder, by name, in order: the paper's, then the notes'."""
     import sys
 
     found = {}
@@ -16,4 +17,4 @@ def all_figures() -> dict[str, PaperFigure]:
         figure = getattr(sys.modules[f"{__name__}.{name}"], "FIGURE", None)
         if figure is not None:
             found[figure.name] = figure
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items(), key=lambda item: (item[1].of_notes, item[0])))

@@ -1,4 +1,4 @@
-"""What a figure of the paper is: a value with its experiments, how to draw them, and what they claim."""
+"""What a figure of the paper or its working notes is: experiments, how to draw them, what they claim or answer."""
 
 from __future__ import annotations
 
@@ -42,6 +42,27 @@ class Claim:
 
 
 @dataclasses.dataclass(frozen=True)
+class Question:
+    """What a working note asks or leaves open, and our answer.
+
+    Args:
+        id: Short name, such as Q1.
+        source: Where it is asked, such as note 1, §5.1.
+        question: What is asked or stated, in a sentence.
+        answer: Ours, in a sentence or two.
+        measured: The number behind it, with its spread over seeds where it has one.
+        how: How that is obtained.
+    """
+
+    id: str
+    source: str
+    question: str
+    answer: str
+    measured: str
+    how: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Results(Mapping[str, Trajectory]):
     """The stored runs of a figure by the names its experiments have, and the scale they were made at."""
 
@@ -66,18 +87,24 @@ def no_experiments(scale: Scale) -> Mapping[str, Experiment]:
     return {}
 
 
+def none(results: Results) -> Sequence[Any]:
+    """For a figure without claims, or without questions."""
+    return ()
+
+
 @dataclasses.dataclass(frozen=True)
 class PaperFigure:
-    """A figure: experiments, and what is made of their results.
+    """A figure of the paper, or of the working notes it grew from: experiments, and what is made of their results.
 
     Args:
-        name: As on the command line, such as fig5.
+        name: As on the command line, such as fig5; one of the notes is called notes/ and a word.
         title: Above the figure.
         caption: What is to be seen, and what is ours rather than the paper's.
         setting: The settings at a scale, in words, with the estimator.
         draw: Draws results as a matplotlib figure.
         claims: The ledger rows that follow from results.
         experiments: What is to be run at a scale, by name.
+        questions: What the notes ask, with the answers that follow from results.
     """
 
     name: str
@@ -85,8 +112,37 @@ class PaperFigure:
     caption: str
     setting: Callable[[Scale], str]
     draw: Callable[[Results], Any]
-    claims: Callable[[Results], Sequence[Claim]]
+    claims: Callable[[Results], Sequence[Claim]] = none
     experiments: Callable[[Scale], Mapping[str, Experiment]] = no_experiments
+    questions: Callable[[Results], Sequence[Question]] = none
+
+    @property
+    def of_notes(self) -> bool:
+        """Whether it is one of the working notes, not of the paper."""
+        return is_of_notes(self.name)
+
+    @property
+    def stem(self) -> str:
+        """What its files are called."""
+        return stem(self.name)
+
+
+NOTES = "notes/"
+
+
+def is_of_notes(name: str) -> bool:
+    """Whether a figure of this name belongs to the working notes."""
+    return name.startswith(NOTES)
+
+
+def stem(name: str) -> str:
+    """What the files of a figure are called.
+
+    Example:
+        >>> stem("notes/gabor")
+        'notes-gabor'
+    """
+    return name.replace("/", "-")
 
 
 def at(scale: Scale, *, paper: T, quick: T, tiny: T) -> T:

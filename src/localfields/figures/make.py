@@ -16,7 +16,7 @@ from .._files import publish
 from ..experiments import Experiment, run_or_load
 from ..store import Store
 from ..trajectory import Trajectory
-from .base import Claim, PaperFigure, Results, Scale
+from .base import Claim, PaperFigure, Question, Results, Scale, is_of_notes, stem
 
 SUFFIXES = (".pdf", ".svg", ".png")
 LEDGER = "claims.json"
@@ -41,6 +41,7 @@ class Made:
         elapsed: Seconds from beginning to end this time; less where runs were there already.
         slowest: Seconds of its slowest run, and how many members that had.
         claims: Its rows of the ledger.
+        questions: Its rows of the notes' questions.
     """
 
     name: str
@@ -54,6 +55,17 @@ class Made:
     elapsed: float
     slowest: tuple[float, int]
     claims: tuple[Claim, ...]
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def of_notes(self) -> bool:
+        """Whether it is one of the working notes, not of the paper."""
+        return is_of_notes(self.name)
+
+    @property
+    def stem(self) -> str:
+        """What its files are called."""
+        return stem(self.name)
 
 
 class Interrupted(Exception):
@@ -83,8 +95,8 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
     picture.draw_without_rendering()
     picture.set_layout_engine("none")  # laid out once, not for every format
     for suffix in SUFFIXES:
-        publish((folder / figure.name).with_name(figure.name + suffix), lambda path: _save(picture, path))
-    claims = tuple(figure.claims(results))
+        publish(folder / (figure.stem + suffix), lambda path: _save(picture, path))
+    claims, questions = tuple(figure.claims(results)), tuple(figure.questions(results))
     seconds = {name: seconds_of(run) for name, run in runs.items()}
     longest = max(seconds, key=lambda name: seconds[name], default=None)
     return Made(
@@ -99,6 +111,7 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
         elapsed=round(time.perf_counter() - begin, 2),
         slowest=(0.0, 0) if longest is None else (seconds[longest], runs[longest].num_members),
         claims=claims,
+        questions=questions,
     )
 
 
@@ -144,7 +157,7 @@ def seconds_of(run: Trajectory) -> float:
 def is_current(figure: PaperFigure, scale: Scale, folder: Path, made: Mapping[str, Made]) -> bool:
     """Whether a folder holds this figure, made at this scale of these experiments."""
     old = made.get(figure.name)
-    files = (folder / (figure.name + suffix) for suffix in SUFFIXES)
+    files = (folder / (figure.stem + suffix) for suffix in SUFFIXES)
     return old is not None and old.runs == digests(figure.experiments(scale)) and all(map(Path.is_file, files))
 
 
@@ -159,8 +172,11 @@ def read_made(folder: Path) -> dict[str, Made]:
         plain = json.loads((folder / LEDGER).read_text(encoding="utf-8"))
         found = {}
         for one in plain["figures"]:
-            claims = tuple(Claim(**claim) for claim in one["claims"])
-            found[one["name"]] = Made(**{**one, "claims": claims, "slowest": tuple(one["slowest"])})
+            rows = {
+                "claims": tuple(Claim(**claim) for claim in one["claims"]),
+                "questions": tuple(Question(**question) for question in one.get("questions", ())),
+            }
+            found[one["name"]] = Made(**{**one, **rows, "slowest": tuple(one["slowest"])})
         return found
     except (OSError, ValueError, TypeError, KeyError):
         return {}

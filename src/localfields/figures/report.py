@@ -6,18 +6,19 @@ import base64
 import html
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from .._files import publish
-from .base import Claim, printed, verdict
+from .base import Claim, Question, printed, verdict
 from .make import Made, write_made
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>localfields: published against measured</title>
+<title>localfields: {head}</title>
 <style>
 :root {{ color-scheme: light; --page: #fff; --ink: #1b1d21; --soft: #50555e; --line: #d9dce1;
   --ok: #00704f; --off: #a84400; }}
@@ -45,13 +46,10 @@ figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; colo
   img {{ width: 44rem; }}
 }}
 </style></head><body>
-<h1>Published against measured</h1>
+<h1>{head}</h1>
 <p>{summary}</p>
 <p class="small">{contents}</p>
-<table><thead><tr>{heads}</tr></thead><tbody>
-{rows}
-</tbody></table>
-{figures}
+{body}
 <h2 id="made">How this was made</h2>
 <table><thead><tr>{timed}</tr></thead><tbody>
 {times}
@@ -62,6 +60,8 @@ figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; colo
 
 TIMES = ("figure", "scale", "runs", "computed in", "drawn in", "this time")
 HEADS = {"id": "", "statement": "claim", "published": "published", "measured": "here", "verdict": "verdict"}
+ASKED = {"id": "", "question": "question", "answer": "answer", "measured": "measured"}
+PUBLISHED, NOTES = "Published against measured", "Questions of the working notes"
 
 
 def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
@@ -77,9 +77,14 @@ def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
     return claims
 
 
+def questions_of(made: Iterable[Made]) -> list[Question]:
+    """All questions of the notes, with answers."""
+    return [question for one in made for question in one.questions]
+
+
 def ledger(made: Iterable[Made]) -> list[Claim]:
-    """All claims, and that on time, which is of all figures together."""
-    made = list(made)
+    """All claims, and that on time, which is of all the paper's figures together."""
+    made = [one for one in made if not one.of_notes]
     return [claim for one in made for claim in one.claims] + _speed(made)
 
 
@@ -112,11 +117,16 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
     ]
 
 
-def summary(claims: Sequence[Claim]) -> str:
-    """How many claims are reproduced, in a sentence; rows of our own do not count."""
+def summary(claims: Sequence[Claim], questions: Sequence[Question] = ()) -> str:
+    """How many claims are reproduced and questions answered, in words; rows of our own do not count."""
     published = [claim for claim in claims if not claim.published.startswith("not published")]
     good = sum(claim.verdict == "reproduced" for claim in published)
-    return f"{good} of {len(published)} published claims are reproduced; the reason is given for each of the others."
+    words = []
+    if published or not questions:
+        words.append(f"{good} of {len(published)} published claims are reproduced; the reason is given for the others.")
+    if questions:
+        words.append(f"{len(questions)} questions and statements of the working notes are answered.")
+    return " ".join(words)
 
 
 def _cores() -> str:
@@ -133,66 +143,106 @@ def _made() -> str:
 
 
 def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
-    def row(claim: Claim) -> str:
+    def claim_cell(claim: Claim, name: str) -> str:
+        text = html.escape(getattr(claim, name))
+        if name != "verdict":
+            return text
+        reason = f'<br><span class="small">{html.escape(claim.reason)}</span>'
+        return f'<span class="{claim.verdict.replace(" ", "-")}">{text}</span>{reason}'
+
+    def question_cell(question: Question, name: str) -> str:
+        small = {"question": question.source, "measured": question.how}.get(name)
+        return html.escape(getattr(question, name)) + (
+            f'<br><span class="small">{html.escape(small)}</span>' if small else ""
+        )
+
+    def row(one: Any, heads: Mapping[str, str], cell: Callable[[Any, str], str]) -> str:
         cells = []
-        for name, head in HEADS.items():
-            text = html.escape(getattr(claim, name))
-            if name == "verdict":
-                reason = f'<br><span class="small">{html.escape(claim.reason)}</span>'
-                text = f'<span class="{claim.verdict.replace(" ", "-")}">{text}</span>{reason}'
-            label = f' data-name="{head}"' if head and name != "statement" else ""
-            kind = "number" if name in ("published", "measured") else name
-            cells.append(f'<td class="{kind}"{label}>{text}</td>')
-        return f'<tr id="{claim.id}">{"".join(cells)}</tr>'
+        for name, head in heads.items():
+            title = name in ("statement", "question")
+            label = f' data-name="{head}"' if head and not title else ""
+            kind = "number" if name in ("published", "measured") else "statement" if title else name
+            cells.append(f'<td class="{kind}"{label}>{cell(one, name)}</td>')
+        return f'<tr id="{one.id}">{"".join(cells)}</tr>'
+
+    def table(rows: Sequence[Any], heads: Mapping[str, str], cell: Callable[[Any, str], str]) -> str:
+        top = "".join(f"<th>{head}</th>" for head in heads.values())
+        body = "\n".join(row(one, heads, cell) for one in rows)
+        return f"<table><thead><tr>{top}</tr></thead><tbody>\n{body}\n</tbody></table>"
 
     def block(one: Made) -> str:
-        data = base64.b64encode((folder / f"{one.name}.png").read_bytes()).decode()
+        data = base64.b64encode((folder / f"{one.stem}.png").read_bytes()).decode()
         caption = f"{html.escape(one.caption)} <br><b>Setting.</b> {html.escape(_setting(one))}"
         title = html.escape(one.title)
         image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
         # On a phone the picture keeps a size at which it can be read, and is moved inside its frame.
         frame = f'<div class="scroll" tabindex="0">{image}</div>'
-        return f'<h2 id="{one.name}">{title}</h2><figure>{frame}<figcaption>{caption}</figcaption></figure>'
+        return f'<h2 id="{one.stem}">{title}</h2><figure>{frame}<figcaption>{caption}</figcaption></figure>'
 
     def times(one: Made) -> str:
-        seconds = (f"{value:.1f} s" for value in (one.computed, one.drawn, one.elapsed))
-        values = one.name, one.scale, str(len(one.runs)), *seconds
+        values = one.name, one.scale, str(len(one.runs)), *_seconds(one)
         cells = (f'<td data-name="{name}">{value}</td>' for name, value in zip(TIMES, values, strict=True))
         return f"<tr>{''.join(cells)}</tr>"
 
+    papers, notes = _sections(made)
+    questions = questions_of(notes)
+    body = [table(claims, HEADS, claim_cell), *map(block, papers)] if papers else []
+    if notes:
+        body += [f'<h2 id="notes">{NOTES}</h2>'] * bool(papers)
+        body += [table(questions, ASKED, question_cell), *map(block, notes)]
     return PAGE.format(
-        summary=html.escape(summary(claims)),
-        contents=" · ".join(f'<a href="#{one.name}">{html.escape(one.title)}</a>' for one in made.values()),
-        heads="".join(f"<th>{head}</th>" for head in HEADS.values()),
-        rows="\n".join(map(row, claims)),
-        figures="\n".join(map(block, made.values())),
+        head=_head(papers),
+        summary=html.escape(summary(claims, questions)),
+        contents=" · ".join(f'<a href="#{one.stem}">{html.escape(one.title)}</a>' for one in made.values()),
+        body="\n".join(body),
         timed="".join(f"<th>{head}</th>" for head in TIMES),
         times="\n".join(map(times, made.values())),
         made=html.escape(_made()),
     )
 
 
+def _sections(made: Mapping[str, Made]) -> tuple[list[Made], list[Made]]:
+    """The paper's figures, and the notes'."""
+    return [one for one in made.values() if not one.of_notes], [one for one in made.values() if one.of_notes]
+
+
+def _head(papers: Sequence[Made]) -> str:
+    return PUBLISHED if papers else NOTES
+
+
 def _setting(one: Made) -> str:
-    return one.setting if one.scale == "paper" else f"{one.setting} Smaller than the paper's: scale {one.scale}."
+    whose = "note's" if one.of_notes else "paper's"
+    return one.setting if one.scale == "paper" else f"{one.setting} Smaller than the {whose}: scale {one.scale}."
 
 
 def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
-    lines = ["# Published against measured", "", summary(claims), ""]
-    lines += ["| | claim | published | here | verdict | why |", "|---|---|---|---|---|---|"]
-    for claim in claims:
-        cells = (claim.id, claim.statement, claim.published, claim.measured, claim.verdict, claim.reason)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    for one in made.values():
-        lines += ["", f"## {one.title}", "", f"![{one.title}]({one.name}.png)", "", one.caption]
-        lines += ["", f"Setting: {_setting(one)}"]
-    lines += [
-        "",
-        "## How this was made",
-        "",
-        "| figure | scale | runs | computed in | drawn in |",
-        "|---|---|---|---|---|",
-    ]
-    for one in made.values():
-        seconds = " | ".join(f"{value:.1f} s" for value in (one.computed, one.drawn, one.elapsed))
-        lines.append(f"| {one.name} | {one.scale} | {len(one.runs)} | {seconds} |")
+    papers, notes = _sections(made)
+    questions = questions_of(notes)
+    lines = [f"# {_head(papers)}", "", summary(claims, questions)]
+    if papers:
+        rows = ((one.id, one.statement, one.published, one.measured, one.verdict, one.reason) for one in claims)
+        lines += ["", *_table(("", "claim", "published", "here", "verdict", "why"), rows), *_blocks(papers)]
+    if notes:
+        lines += ["", f"## {NOTES}"] * bool(papers)
+        rows = ((one.id, one.question, one.source, one.answer, one.measured, one.how) for one in questions)
+        lines += ["", *_table(("", "question", "where", "answer", "measured", "how"), rows), *_blocks(notes)]
+    rows = ((one.name, one.scale, str(len(one.runs)), *_seconds(one)) for one in made.values())
+    lines += ["", "## How this was made", "", *_table(TIMES, rows)]
     return "\n".join([*lines, "", _made(), ""])
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+
+
+def _blocks(made: Sequence[Made]) -> list[str]:
+    lines = []
+    for one in made:
+        lines += ["", f"## {one.title}", "", f"![{one.title}]({one.stem}.png)", "", one.caption]
+        lines += ["", f"Setting: {_setting(one)}"]
+    return lines
+
+
+def _seconds(one: Made) -> tuple[str, ...]:
+    return tuple(f"{value:.1f} s" for value in (one.computed, one.drawn, one.elapsed))
