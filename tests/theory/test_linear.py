@@ -263,6 +263,10 @@ TASKS = {
     "first class": gaussians((1, 2), shape=(12,), labels=(2, 0)),
     "three": gaussians((0.5, 1, 1.5), shape=(12,), labels=(0, 0, 1.5), proportions=(0.2, 0.3, 0.5)),
     "penalty": gaussians((1, 2), shape=(12,), l2=0.05),
+    "signs": gaussians((1, 2), labels="signs"),
+    "uneven signs": gaussians((1, 2), shape=(12,), labels=(3, -0.4), proportions=(0.3, 0.7)),
+    "signs of unlike laws": lf.Discrimination(StudentT(12, xi=1, nu=3), EllipticalShell(12, xi=2), labels="signs"),
+    "signs on a torus": gaussians((0.7, 1.1), shape=(6, 5), labels="signs"),
 }
 
 
@@ -303,11 +307,12 @@ def test_rates_are_the_jacobians(name):
     columns, frequencies = modes_of(task)
     flow = velocity(task)
     slopes = jax.jit(lambda w, d: jax.vmap(lambda d: (flow(w + d) - flow(w - d)) / 2, out_axes=1)(d))
-    waves, labelled = sinusoids(task), whole(task.stimuli[int(task.targets().argmax())])
+    waves = sinusoids(task)
+    labelled = [whole(one) for one, label in zip(task.stimuli, task.targets()[:, 0], strict=True) if label]
     for wave in (waves[0], waves[1], waves[len(waves) // 2], waves[-1]):
         w = wave.field(phase=0.0).ravel()
         # Small beside √(wᵀΣ₁w), so that the curvature does not show: on a saddle of little power that is short.
-        step = 1e-5 * math.sqrt(w @ labelled @ w / np.linalg.eigvalsh(labelled).max())
+        step = 1e-5 * math.sqrt(min(w @ one @ w / np.linalg.eigvalsh(one).max() for one in labelled))
         differences = np.asarray(slopes(jnp.asarray(w), jnp.asarray(step * np.eye(task.size)))) / step
         along, near = w / np.linalg.norm(w), 1e-9 * max(1, np.abs(wave.growth_rates).max())
         assert along @ differences @ along == pytest.approx(wave.relaxation, abs=near)
@@ -318,6 +323,18 @@ def test_rates_are_the_jacobians(name):
         assert wave.stable == (growing < 1e-7)
         if not wave.stable:
             assert growing == pytest.approx(wave.growth_rates.max(), abs=near)
+
+
+def test_a_push_that_outweighs_every_pull_leaves_nothing():
+    """With labels (−η, 1) a wave exists where √λ₁ > η√λ₀; beyond the largest such η the field dies out."""
+    ratios = [wave.ratio for wave in sinusoids(gaussians((1, 2)))]
+    for eta in (0.5, 1.0, 1.3):
+        found = sinusoids(gaussians((1, 2), labels=(-eta, 1)))
+        assert [wave.ratio for wave in found] == pytest.approx([r for r in ratios if r < eta**-2], rel=1e-12)
+    most = ratios[0] ** -0.5
+    assert len(sinusoids(gaussians((1, 2), labels=(-0.999 * most, 1)))) == 1
+    with pytest.raises(lf.InputError, match="pulled more than pushed"):
+        winning_mode(gaussians((1, 2), labels=(-1.001 * most, 1)))
 
 
 def test_only_the_smallest_ratio_is_stable():
@@ -503,8 +520,11 @@ def test_a_kink_gives_high_frequencies_the_smallest_ratio():
 @pytest.mark.parametrize(
     "task, told",
     [
-        (gaussians((1, 2), labels="signs"), "labels"),
+        (gaussians((1, 2), labels=(1, 2)), "labels"),
+        (gaussians((1, 2), labels="signs", l2=0.1), "labels"),
         (gaussians((1, 2, 3)), "labels"),
+        (gaussians((1, 2, 3), labels="signs"), "labels"),
+        (gaussians((1, 2), labels=(-1, -2)), "labels"),
         (gaussians((1, 2), labels=(0, -1)), "positive"),
         (gaussians((1, 2), l1=0.1), "l1"),
         (gaussians((1, 2), l2=[0.1, 0.2]), "sweep"),

@@ -119,28 +119,38 @@ def response_jacobian(slope: float, covariance: np.ndarray, w: np.ndarray) -> np
 
 @dataclasses.dataclass(frozen=True)
 class Pull:
-    """What a task with a single nonzero label amounts to: −∇L/p = 2y f(w) − (Σ + rest + ridge) w."""
+    """What a task with a single positive label amounts to: −∇L/p = 2y f(w) − (Σ + rest + ridge) w.
+
+    With two classes the other label may be negative, which adds a push −2 against (p₀/p) f₀(w).
+    """
 
     stimulus: Stimulus
     prior: float  # p, of that class
     label: float  # y
     rest: np.ndarray  # row of the other classes' covariances, Σ p_c Σ_c/p
     ridge: float  # 2 λ₂/p
+    other: Stimulus | None = None  # the class with a negative label
+    against: float = 0.0  # −y₀
 
 
-def pull_of(name: str, task: Discrimination) -> Pull:
+def pull_of(name: str, task: Discrimination, negative: bool = False) -> Pull:
     """Read a task of one ReLU neuron as a pull toward one class; refuse the others.
 
     Args:
         name: What needs it, for messages.
         task: Translation-invariant, sign-symmetric classes; one label positive and the others zero.
+        negative: Whether, of two classes without a penalty, the other label may be negative. (Two positive labels
+            balance in mixtures of waves, and so do three classes.)
     """
     check_neuron(name, task, SingleNeuron())  # pyright: ignore[reportCallIssue]
     labels, priors = task.targets()[:, 0], task.priors
-    marked = [c for c, label in enumerate(labels) if label != 0]
-    if len(marked) != 1 or labels[marked[0]] <= 0:
+    marked = [c for c, label in enumerate(labels) if label > 0]
+    pushing = [c for c, label in enumerate(labels) if label < 0]
+    if len(marked) != 1 or (pushing and not (negative and len(labels) == 2 and not np.any(np.asarray(task.l2)))):
         got = Said(f"labels {', '.join(f'{label:g}' for label in labels)}")
-        refuse(f"The labels for {name}", got, "zero except for one positive", "Two classes have labels (0, 1).")
+        expected = "zero except for one positive"
+        expected += ", or of two classes without a penalty one positive and one negative" if negative else ""
+        refuse(f"The labels for {name}", got, expected, "Two classes have labels (0, 1); other tasks: use `solve`.")
     if num_members(task) is not None:
         refuse(f"The task for {name}", Said("a sweep"), "one task", "Take one value of each number.")
     if task.l1 != 0:
@@ -155,7 +165,10 @@ def pull_of(name: str, task: Discrimination) -> Pull:
         if c != chosen:
             rest += priors[c] / priors[chosen] * stimulus.covariance()
     ridge = 2 * float(task.l2) / priors[chosen]
-    return Pull(task.stimuli[chosen], priors[chosen], float(labels[chosen]), rest, ridge)
+    pull = Pull(task.stimuli[chosen], priors[chosen], float(labels[chosen]), rest, ridge)
+    if not pushing:
+        return pull
+    return dataclasses.replace(pull, other=task.stimuli[pushing[0]], against=-float(labels[pushing[0]]))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,16 +193,19 @@ class Sinusoid:
     Attributes:
         frequency: k, cycles around each axis; k and −k are one wave.
         ratio: r_k = λ₀/λ₁ of the two classes' spectra (times p₀/p₁).
-        norm: |u_k| = 2 y m₁ √λ₁/(λ₀ + λ₁), the length of w.
+        norm: |u_k| = 2 y m₁ √λ₁/(λ₀ + λ₁), the length of w; with a negative label −η of the other class
+            2 (y m₁ √λ₁ − η m₀ √λ₀)/(λ₀ + λ₁).
         amplitude: Largest weight, the level of a flat field: norm/√N where the wave is real (flat, alternating), else
             norm √(2/N).
-        loss: L = p y² (1 − 2 m₁²/(1 + r_k)); with two equal classes ½ − m₁²/(1 + r_k).
+        loss: L = Σ p_c y_c² − ½ total |u_k|²; with labels 0 and 1 of two equal classes ½ − m₁²/(1 + r_k).
         alike: Other frequencies of the same ratio. Steady states then include mixtures, of which only
             Σ λ₁ u² is fixed.
-        growth_rates: Rate at which each mode j grows on this state under ẇ = −∇L, p λ₁ⱼ(r_k − r_j), of the lattice's
-            shape in the order of the FFT. The wave's own entry is zero, its phase; its size relaxes at `relaxation`.
+        growth_rates: Rate at which each mode j grows on this state under ẇ = −∇L, p λ₁ⱼ(r_k − r_j) · stretch, of the
+            lattice's shape in the order of the FFT. The wave's own entry is zero, its phase; its size relaxes at
+            `relaxation`.
         relaxation: Rate at which the size of the wave returns, −p (λ₀ + λ₁).
         stable: Whether no mode grows.
+        stretch: 1; with a negative label 1 + 2η m₀/(√λ₀ |u_k|), by which all other modes grow and shrink faster.
     """
 
     shape: tuple[int, ...]
@@ -198,6 +214,7 @@ class Sinusoid:
     norm: float
     loss: float
     modes: Modes = dataclasses.field(repr=False)
+    stretch: float = dataclasses.field(default=1.0, repr=False)
 
     @property
     def amplitude(self) -> float:
@@ -209,7 +226,8 @@ class Sinusoid:
     def growth_rates(self) -> np.ndarray:
         """Growth rate of every mode on this state."""
         rates = self.modes.target * (1 + self.ratio) - self.modes.total
-        return np.where(self.modes.same(self.frequency), 0.0, rates)
+        same = self.modes.same(self.frequency)
+        return np.where(same, 0.0, np.where(same, 1.0, rates) * self.stretch)
 
     @property
     def alike(self) -> tuple[tuple[int, ...], ...]:
@@ -247,12 +265,14 @@ def sinusoids(task: Discrimination, theory: LinearResponse | None = None) -> lis
     """Every steady state of one ReLU neuron on elliptical data: a sinusoid a frequency, the most stable first.
 
     Args:
-        task: Elliptical, translation-invariant classes, one of them with a positive label and the others with zero.
+        task: Elliptical, translation-invariant classes, one of them with a positive label and the others with zero; or
+            two, of which the other has a negative label, such as labels="signs".
         theory: `LinearResponse(slope="gaussian")` to take only the covariances of other laws.
 
     Returns:
         One `Sinusoid` a frequency at which the labelled class has power, sorted by ratio; the first is stable and the
-        global minimum of the loss. Frequencies whose ratio is the same are named in `alike`.
+        global minimum of the loss. Frequencies whose ratio is the same are named in `alike`. With a negative label a
+        frequency at which the push outweighs the pull has none, and there may be none at all: the field then dies.
 
     Raises:
         InputError: When the task has no such closed form.
@@ -263,24 +283,35 @@ def sinusoids(task: Discrimination, theory: LinearResponse | None = None) -> lis
         >>> [(wave.frequency, round(wave.ratio, 4), wave.stable) for wave in sinusoids(task)[:2]]
         [((0,), 0.5001, True), ((1,), 0.5094, False)]
     """
-    pull = pull_of("sinusoids", task)
-    slope = (theory or LinearResponse()).slope_of(pull.stimulus)
+    theory = theory or LinearResponse()
+    pull = pull_of("sinusoids", task, negative=True)
+    slope, push = theory.slope_of(pull.stimulus), 0.0
+    if pull.other is not None:
+        push = pull.against * theory.slope_of(pull.other)
     modes = _modes(pull)
+    constant = pull.prior * pull.label**2 + (1 - pull.prior) * pull.against**2
     found = []
     for index in np.ndindex(task.shape):
-        if np.isfinite(modes.ratio[index]) and index == _half(index, task.shape):
-            ratio = float(modes.ratio[index])
-            size = 2 * pull.label * slope / (1 + ratio)  # √(wᵀΣ₁w)
-            found.append(
-                Sinusoid(
-                    shape=task.shape,
-                    frequency=_signed(index, task.shape),
-                    ratio=ratio,
-                    norm=size / math.sqrt(modes.target[index] / pull.prior),
-                    loss=pull.prior * pull.label**2 * (1 - 2 * slope**2 / (1 + ratio)),
-                    modes=modes,
-                )
+        if not (np.isfinite(modes.ratio[index]) and index == _half(index, task.shape)):
+            continue
+        ratio, power = float(modes.ratio[index]), float(modes.target[index])
+        seen = math.sqrt(power / pull.prior)  # √λ₁
+        other = math.sqrt(max(ratio, 0.0) * power / (1 - pull.prior)) if push else 0.0  # √λ₀
+        toward = pull.prior * pull.label * slope * seen - (1 - pull.prior) * push * other
+        if toward <= 0:
+            continue
+        norm = 2 * toward / float(modes.total[index])
+        found.append(
+            Sinusoid(
+                shape=task.shape,
+                frequency=_signed(index, task.shape),
+                ratio=ratio,
+                norm=norm,
+                loss=constant - toward * norm,
+                modes=modes,
+                stretch=1 + (2 * push / (other * norm) if other else math.inf if push else 0.0),
             )
+        )
     return sorted(found, key=lambda wave: (wave.ratio, sum(k * k for k in wave.frequency)))
 
 
@@ -304,7 +335,11 @@ def winning_mode(task: Discrimination, theory: LinearResponse | None = None) -> 
         >>> wave.frequency, round(wave.amplitude, 4)
         ((0,), 0.0413)
     """
-    return sinusoids(task, theory)[0]
+    found = sinusoids(task, theory)
+    if not found:
+        got = Said("a negative label that outweighs the positive one at every frequency")
+        refuse("The task", got, "one in which some wave is pulled more than pushed", "Exchange the labels.")
+    return found[0]
 
 
 def _modes(pull: Pull) -> Modes:
