@@ -22,6 +22,8 @@ from .ising import ExactIsing as ExactIsing
 from .linear import LinearResponse as LinearResponse
 from .linear import sinusoids as sinusoids
 from .linear import winning_mode as winning_mode
+from .modes import ModeFlow as ModeFlow
+from .modes import follow_modes as follow_modes
 from .predict import Prediction as Prediction
 from .predict import critical_kurtosis as critical_kurtosis
 from .predict import predict as predict

@@ -352,6 +352,19 @@ def _modes(pull: Pull) -> Modes:
     return Modes(pull.prior * target, pull.prior * total, ratio, blur)
 
 
+def plane_waves(shape: tuple[int, ...]) -> dict[tuple[int, ...], list[int]]:
+    """Every plane wave of a lattice by its frequency, and the one or two entries of the FFT (in C order) it is made of.
+
+    Example:
+        >>> plane_waves((4,))
+        {(0,): [0], (1,): [1, 3], (2,): [2]}
+    """
+    found: dict[tuple[int, ...], list[int]] = {}
+    for row, index in enumerate(np.ndindex(shape)):
+        found.setdefault(_signed(_half(index, shape), shape), []).append(row)
+    return found
+
+
 def _half(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """One of k and −k, always the same: the one whose first component that can be told is below half a turn."""
     mirror = tuple(-k % n for k, n in zip(index, shape, strict=True))
