@@ -4,8 +4,10 @@ from typing import Any
 
 from .._spec import attribute as _attribute
 from .._spec import discover as _discover
+from . import gates as gates
 from .base import Network as Network
 from .committee import Committee as Committee
+from .gated import GatedLinear as GatedLinear
 from .single_neuron import SingleNeuron as SingleNeuron
 from .two_layer import TwoLayer as TwoLayer
 

@@ -47,7 +47,7 @@ class Network(Spec):
 
     @abc.abstractmethod
     def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
-        """Output, (outputs,), from the preactivations of one input, (K,)."""
+        """Output, (outputs,), from the preactivations of one input, (K,), and what else `projections` asks for."""
 
     def initial(self, key: Any, shape: tuple[int, ...], outputs: int = 1) -> Params:
         """Draw initial trained parameters: `weights` (K, size), and what the architecture adds.
@@ -72,8 +72,12 @@ class Network(Spec):
             got, advice = Said(f"{outputs} outputs"), "Use `TwoLayer`, or labels that are single numbers."
             refuse(f"The task for {type(self).__name__}", got, "one with a single output", advice)
 
-    def apply(self, params: Params, x: jax.Array, outputs: int = 1) -> jax.Array:
-        """Output for one input, (size,) to (outputs,).
+    def projections(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
+        """Fields that the readout asks the projections of, (…, size): the receptive fields, and what follows them."""
+        return params["weights"]
+
+    def apply(self, params: Params, x: jax.Array, outputs: int = 1, shape: tuple[int, ...] | None = None) -> jax.Array:
+        """Output for one input, (size,) to (outputs,); `shape` is the lattice, if it is not a ring.
 
         Example:
             >>> import localfields as lf
@@ -82,7 +86,7 @@ class Network(Spec):
             >>> float(neuron.apply(params, jnp.array([3.0, 1.0]))[0])
             2.0
         """
-        return self.readout(params, params["weights"] @ x, outputs)
+        return self.readout(params, self.projections(params, shape or x.shape) @ x, outputs)
 
     def receptive_fields(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
         """First-layer weights on the lattice, (K, *shape)."""

@@ -110,7 +110,7 @@ class PulseFlow(Flow):
 
     def loss(self, params: Params, nudge: Any = 0.0) -> jax.Array:
         """Population loss; `nudge` is added to every preactivation."""
-        h = self.x @ params["weights"].T + nudge
+        h = self.x @ self.network.projections(params, self.task.shape).T + nudge
         outputs = jax.vmap(lambda one: self.network.readout(params, one, self.task.outputs))(h)
         each = jax.vmap(self.task.sample_loss)(outputs, self.targets)
         return jnp.vdot(self.p, each) + self.task.penalty(params["weights"])

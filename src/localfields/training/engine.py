@@ -153,7 +153,8 @@ def look(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[
         if "loss" in view.what and view.exact:
             found["loss"] = extra(params)[0]
         if "accuracy" in view.what or ("loss" in view.what and not view.exact):
-            fields = [preactivations(params, x) for x in draw_classes(task, held_out, view.evaluate)]
+            draws = draw_classes(task, held_out, view.evaluate)
+            fields = [preactivations(task, network, params, x) for x in draws]
             if "loss" in view.what and not view.exact:
                 found["loss"] = mean_loss(task, network, params, fields)
             if "accuracy" in view.what:

@@ -38,19 +38,19 @@ def draw_classes(task: Discrimination, key: Any, counts: tuple[int, ...]) -> lis
 
 
 def mean_loss(task: Discrimination, network: Network, params: Params, fields: list[jax.Array]) -> jax.Array:
-    """Loss over classes whose preactivations are given, each (…, K)."""
+    """Loss over classes whose preactivations are given, each (…, K or what the network asks for)."""
     targets = jnp.asarray(task.targets(), fields[0].dtype)
     total = task.penalty(params["weights"])
     for c, prior in enumerate(task.priors):
-        h = fields[c].reshape(-1, network.hidden)
+        h = fields[c].reshape(-1, fields[c].shape[-1])
         outputs = jax.vmap(lambda one: network.readout(params, one, task.outputs))(h)
         total = total + prior * jnp.mean(jax.vmap(task.sample_loss, (0, None))(outputs, targets[c]))
     return total
 
 
-def preactivations(params: Params, x: jax.Array) -> jax.Array:
-    """⟨w_k, x⟩ for every draw, (num, K)."""
-    return jnp.matmul(x, params["weights"].T, precision=FULL)
+def preactivations(task: Discrimination, network: Network, params: Params, x: jax.Array) -> jax.Array:
+    """⟨w_k, x⟩ for every draw, (num, K), and what else the network asks for."""
+    return jnp.matmul(x, network.projections(params, task.shape).T, precision=FULL)
 
 
 def sampled(
@@ -60,7 +60,7 @@ def sampled(
     draws = draw_classes(task, key, counts)
 
     def loss(params: Params) -> jax.Array:
-        return mean_loss(task, network, params, [preactivations(params, x) for x in draws])
+        return mean_loss(task, network, params, [preactivations(task, network, params, x) for x in draws])
 
     return jax.value_and_grad(loss)(params)
 
@@ -78,7 +78,7 @@ def orbit(
         return _neuron_orbit(task, extra, params["weights"], draws)
 
     def loss(params: Params) -> jax.Array:
-        fields = [all_shifts(params["weights"], x, task.shape) for x in draws]
+        fields = [all_shifts(network.projections(params, task.shape), x, task.shape) for x in draws]
         turned = [-h for h in fields]
         return 0.5 * (mean_loss(task, network, params, fields) + mean_loss(task, network, params, turned))
 

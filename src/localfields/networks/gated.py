@@ -1,0 +1,45 @@
+"""The gated linear network: linear neurons, each behind a gate that does not learn."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from .._spec import Nested, declare
+from .base import Network, Params, init_field, init_scale_field
+from .gates import Flat, Gates
+
+
+class GatedLinear(Network):
+    """(1/K) Σ_k g_k(x) ⟨w_k, x⟩ with fixed gates g_k: a ReLU network whose gates are frozen.
+
+    The gates decide the number of neurons. They are values of `networks.gates`, among them `Flat`, `Bump`, `Block`,
+    `MexicanHat`, `Wave`, `RandomDirections` and `Directions` (half-spaces), `Exclusive`, `Redundant`, `Several` and
+    `Open`; or a subclass of `networks.gates.Gates` of your own.
+
+    Example:
+        >>> import localfields as lf
+        >>> network = lf.networks.GatedLinear(lf.networks.gates.Bump(site=1))
+        >>> params = {"weights": jnp.array([[2.0, 1.0]])}
+        >>> [network.apply(params, jnp.array(x)).item() for x in ([3.0, 1.0], [3.0, -1.0])]  # open, shut
+        [7.0, 0.0]
+    """
+
+    gates: Gates = declare(Flat(), Nested("gates"), symbol="g", help="flat, bump, block, mexican-hat, wave, open, …")
+    init: str = init_field()
+    init_scale: float = init_scale_field()
+
+    @property
+    def hidden(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """One neuron a gate."""
+        return self.gates.num_gates
+
+    def projections(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
+        """The receptive fields, then what the gates look at."""
+        fields = params["weights"]
+        return jnp.concatenate([fields, self.gates.directions(shape).astype(fields.dtype)])
+
+    def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
+        """Mean of what the gates let through."""
+        through = self.gates.open(h[self.hidden :]).astype(h.dtype) * h[: self.hidden]
+        return jnp.mean(through, keepdims=True)

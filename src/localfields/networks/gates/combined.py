@@ -1,0 +1,168 @@
+"""Gates made of others: the same several times, one for every pattern of signs, several kinds; and no gate at all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._check import refuse
+from ..._spec import Count, Many, Nested, declare
+from ..._types import working_dtype
+from .base import MOST_COPIES, Gates, copies_field
+from .half_space import Flat, HalfSpaces, without_rounding
+
+MOST_DIRECTIONS = 12  # of `Exclusive`: 4096 gates
+
+
+class Open(Gates):
+    """Gates that are always open: a linear network. On sign-symmetric data it learns nothing.
+
+    Example:
+        >>> Open(2).open(jnp.zeros(0)).tolist()
+        [1.0, 1.0]
+    """
+
+    copies: int = copies_field()
+
+    @property
+    def num_gates(self) -> int:
+        """As many as asked for."""
+        return self.copies
+
+    @property
+    def num_directions(self) -> int:
+        """None to look at."""
+        return 0
+
+    def directions(self, shape: tuple[int, ...]) -> jax.Array:
+        """None."""
+        return jnp.zeros((0, math.prod(shape)), working_dtype())
+
+    def open(self, h: jax.Array) -> jax.Array:
+        """Ones."""
+        return jnp.ones(self.copies, h.dtype)
+
+
+def gates_field() -> Any:
+    """Declare the gates that others are made of."""
+    return declare(Flat(), Nested("gates"), help="bump, block, mexican-hat, wave, flat, random-directions, …")
+
+
+class Redundant(Gates):
+    """Every gate several times: neurons that share a gate share what they learn.
+
+    Example:
+        >>> Redundant(Flat(), copies=2).num_gates
+        2
+    """
+
+    gates: Gates = gates_field()
+    copies: int = declare(2, Count(high=MOST_COPIES), help="neurons behind each gate")
+
+    @property
+    def num_gates(self) -> int:
+        """Copies of all."""
+        return self.copies * self.gates.num_gates
+
+    @property
+    def num_directions(self) -> int | None:
+        """Those of one copy."""
+        return self.gates.num_directions
+
+    def directions(self, shape: tuple[int, ...]) -> jax.Array:
+        """Those of one copy."""
+        return self.gates.directions(shape)
+
+    def open(self, h: jax.Array) -> jax.Array:
+        """All gates, then all of them again."""
+        return jnp.tile(self.gates.open(h), self.copies)
+
+    def half_spaces(self, shape: tuple[int, ...]) -> jax.Array | None:
+        """Those of one copy, repeated."""
+        rows = self.gates.half_spaces(shape)
+        return None if rows is None else jnp.tile(rows, (self.copies, 1))
+
+
+class Exclusive(Gates):
+    """One gate for every pattern of signs of the directions of others: never are two open. On a tie none is.
+
+    Example:
+        >>> from localfields.networks.gates import Directions
+        >>> Exclusive(Directions([[1, 0], [0, 1]])).open(jnp.array([0.3, -0.2])).tolist()
+        [0.0, 1.0, 0.0, 0.0]
+    """
+
+    gates: Gates = gates_field()
+
+    def __check_init__(self):
+        """Refuse what has no directions, or too many."""
+        if not isinstance(self.gates, HalfSpaces) or self.gates.num_gates > MOST_DIRECTIONS:
+            advice = "Each direction doubles the number of gates."
+            refuse("`gates` of Exclusive", self.gates, f"half-spaces of 1 to {MOST_DIRECTIONS} directions", advice)
+
+    @property
+    def num_gates(self) -> int:
+        """A gate a pattern."""
+        return 2**self.gates.num_gates
+
+    @property
+    def num_directions(self) -> int | None:
+        """Those of the half-spaces."""
+        return self.gates.num_directions
+
+    def directions(self, shape: tuple[int, ...]) -> jax.Array:
+        """Those of the half-spaces."""
+        return self.gates.directions(shape)
+
+    def open(self, h: jax.Array) -> jax.Array:
+        """A one at the pattern of the input, + before −, the first direction slowest."""
+        patterns = jnp.asarray(list(itertools.product((1, -1), repeat=h.size)), h.dtype)
+        return jnp.all(patterns * without_rounding(h)[None, :] > 0, axis=1).astype(h.dtype)
+
+
+class Several(Gates):
+    """Gates of several kinds side by side.
+
+    Example:
+        >>> from localfields.networks.gates import Bump
+        >>> Several(Flat(), Bump(copies=3)).num_gates
+        4
+    """
+
+    variadic: ClassVar[str] = "parts"
+
+    parts: tuple[Gates, ...] = declare((Flat(),), Many("gates"), help="gates, one kind after another")
+
+    @property
+    def num_gates(self) -> int:
+        """All together."""
+        return sum(part.num_gates for part in self.parts)
+
+    @property
+    def num_directions(self) -> int | None:
+        """All together, unless some part looks at every site."""
+        counts = [part.num_directions for part in self.parts]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    def directions(self, shape: tuple[int, ...]) -> jax.Array:
+        """Those of one part after another."""
+        return jnp.concatenate([part.directions(shape) for part in self.parts])
+
+    def open(self, h: jax.Array) -> jax.Array:
+        """Those of one part after another."""
+        counts = [part.num_directions for part in self.parts]
+        # Parts that look at every site share evenly what the others leave.
+        rest = (h.size - sum(count or 0 for count in counts)) // max(counts.count(None), 1)
+        ends = list(itertools.accumulate(rest if count is None else count for count in counts))
+        pieces = [h[end - count : end] for end, count in zip(ends, np.diff([0, *ends]).tolist(), strict=True)]
+        return jnp.concatenate([part.open(one).astype(h.dtype) for part, one in zip(self.parts, pieces, strict=True)])
+
+    def half_spaces(self, shape: tuple[int, ...]) -> jax.Array | None:
+        """Those of the parts, if all have them."""
+        rows = [part.half_spaces(shape) for part in self.parts]
+        return None if any(row is None for row in rows) else jnp.concatenate([row for row in rows if row is not None])

@@ -1,0 +1,226 @@
+"""Gates of half-spaces, 1(⟨v, x⟩ > 0): flat, bumps, votes, center against surround, waves, any direction."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._check import Said, refuse
+from ..._spec import Count, Row, declare, number
+from ..._types import working_dtype
+from ...lattice import distance
+from .base import Gates, copies_field
+
+TIE = 64  # a projection below this many roundings of ‖v‖₁ is taken for zero
+
+
+class HalfSpaces(Gates):
+    """Gates 1(⟨v_k, x⟩ > 0), one direction v_k each.
+
+    On data with ties, ⟨v, x⟩ = 0, a gate is open by √½ there. Its square then has the mean of a coin's, and by sign
+    symmetry nothing else is felt: E[g² X Xᵀ] = ½Σ holds for every sign-symmetric law, ±1 data included.
+    """
+
+    @property
+    def num_directions(self) -> int:
+        """One a gate."""
+        return self.num_gates
+
+    @abc.abstractmethod
+    def rows(self, shape: tuple[int, ...]) -> jax.Array:
+        """The directions, (K, size), in any units."""
+
+    def directions(self, shape: tuple[int, ...]) -> jax.Array:
+        """The directions, (K, size), with Σ|v| = 1."""
+        rows = self.rows(shape)
+        return rows / jnp.sum(jnp.abs(rows), axis=1, keepdims=True)
+
+    def open(self, h: jax.Array) -> jax.Array:
+        """1, √½ or 0."""
+        return jnp.heaviside(without_rounding(h), jnp.asarray(math.sqrt(0.5), h.dtype))
+
+    def half_spaces(self, shape: tuple[int, ...]) -> jax.Array:
+        """The directions."""
+        return self.directions(shape)
+
+
+def without_rounding(h: jax.Array) -> jax.Array:
+    """Projections on unit directions, with zero for those that would be zero without rounding."""
+    return jnp.where(jnp.abs(h) > TIE * jnp.finfo(h.dtype).eps, h, jnp.zeros_like(h))
+
+
+class OneProfile(HalfSpaces):
+    """Half-spaces whose directions are copies of one profile, evenly spaced over the sites in C order."""
+
+    site: eqx.AbstractVar[int]
+    copies: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def profile(self, shape: tuple[int, ...]) -> jax.Array:
+        """The direction at site 0, of the lattice's shape."""
+
+    @property
+    def num_gates(self) -> int:
+        """As many as copies."""
+        return self.copies
+
+    def rows(self, shape: tuple[int, ...]) -> jax.Array:
+        """The profile, moved."""
+        profile, size = jnp.asarray(self.profile(shape), working_dtype()), math.prod(shape)
+        sites = [(self.site + k * size // self.copies) % size for k in range(self.copies)]
+        moves = [tuple(int(i) for i in np.unravel_index(site, shape)) for site in sites]
+        return jnp.stack([jnp.roll(profile, by, tuple(range(len(shape)))).ravel() for by in moves])
+
+
+def site_field() -> Any:
+    """Declare where a profile sits."""
+    return declare(0, Count(low=0), symbol="i", help="site of the first copy, in C order")
+
+
+class Bump(OneProfile):
+    """A gate that looks at one site (the notes' small bump, v = e_i), or at a Gaussian bump of sites.
+
+    Example:
+        >>> import localfields as lf
+        >>> Bump(site=1).directions((4,)).tolist()
+        [[0.0, 1.0, 0.0, 0.0]]
+    """
+
+    site: int = site_field()
+    width: float = number(0.0, low=0, closed=True, symbol="s", help="v = exp(−d²/2s²); 0 for one site alone")
+    copies: int = copies_field()
+
+    def profile(self, shape: tuple[int, ...]) -> jax.Array:
+        """The bump."""
+        d = jnp.asarray(distance(shape), working_dtype())
+        scaled = d / jnp.where(self.width > 0, self.width, 1)
+        return jnp.where(d == 0, 1, jnp.where(self.width > 0, jnp.exp(-(scaled**2) / 2), 0)).astype(d.dtype)
+
+
+class Block(OneProfile):
+    """A vote of neighboring sites on each axis: two alike, a majority of three, ….
+
+    Example:
+        >>> (3 * Block(length=3).directions((5,))[0]).round(3).tolist()
+        [1.0, 1.0, 1.0, 0.0, 0.0]
+    """
+
+    length: int = declare(3, Count(), symbol="ℓ", help="sites along each axis")
+    site: int = site_field()
+    copies: int = copies_field()
+
+    def profile(self, shape: tuple[int, ...]) -> jax.Array:
+        """Ones on the block."""
+        along = [np.arange(n) < self.length for n in shape]
+        return jnp.asarray(np.stack(np.meshgrid(*along, indexing="ij")).all(axis=0), working_dtype())
+
+
+class MexicanHat(OneProfile):
+    """A gate that looks at a center against its surround: v = (1 − d²/s²) exp(−d²/2s²).
+
+    Example:
+        >>> hat = MexicanHat(width=2.0).directions((40,))[0]
+        >>> bool(hat[0] > 0), bool(hat[4] < 0)
+        (True, True)
+    """
+
+    width: float = number(2.0, low=0, symbol="s", help="distance at which center turns to surround")
+    site: int = site_field()
+    copies: int = copies_field()
+
+    def profile(self, shape: tuple[int, ...]) -> jax.Array:
+        """The hat."""
+        square = jnp.asarray(distance(shape) ** 2, working_dtype()) / self.width**2
+        return (1 - square) * jnp.exp(-square / 2)
+
+
+class Wave(OneProfile):
+    """A gate that looks at a cosine along the first axis; of no cycles, at the sum of all sites.
+
+    Example:
+        >>> Wave(cycles=2).directions((4,)).tolist()
+        [[0.25, -0.25, 0.25, -0.25]]
+    """
+
+    cycles: int = declare(1, Count(low=0), symbol="k", help="cycles along the first axis")
+    site: int = site_field()
+    copies: int = copies_field()
+
+    def profile(self, shape: tuple[int, ...]) -> jax.Array:
+        """The cosine."""
+        wave = np.cos(2 * np.pi * ((self.cycles * np.arange(shape[0])) % shape[0]) / shape[0])
+        return jnp.asarray(np.broadcast_to(wave.reshape(-1, *(1,) * (len(shape) - 1)), shape), working_dtype())
+
+
+class Flat(HalfSpaces):
+    """A gate that looks at the sum of all sites.
+
+    Example:
+        >>> Flat().directions((4,)).tolist()
+        [[0.25, 0.25, 0.25, 0.25]]
+    """
+
+    @property
+    def num_gates(self) -> int:
+        """One."""
+        return 1
+
+    def rows(self, shape: tuple[int, ...]) -> jax.Array:
+        """Ones."""
+        return jnp.ones((1, math.prod(shape)), working_dtype())
+
+
+class RandomDirections(HalfSpaces):
+    """Gates that look along normal directions, the same at any precision.
+
+    Example:
+        >>> RandomDirections(3).directions((8,)).shape
+        (3, 8)
+    """
+
+    copies: int = copies_field()
+    seed: int = declare(0, Count(low=0, high=2**63 - 1), help="of the directions")
+
+    @property
+    def num_gates(self) -> int:
+        """As many as asked for."""
+        return self.copies
+
+    def rows(self, shape: tuple[int, ...]) -> jax.Array:
+        """Normal numbers."""
+        drawn = np.random.default_rng(self.seed).normal(size=(self.copies, math.prod(shape)))
+        return jnp.asarray(drawn, working_dtype())
+
+
+class Directions(HalfSpaces):
+    """Gates along directions of your own, one a row; such as the fields of a trained network.
+
+    Example:
+        >>> Directions([[1, 1, 0], [0, 0, -2]]).directions((3,)).tolist()
+        [[0.5, 0.5, 0.0], [0.0, 0.0, -1.0]]
+    """
+
+    values: np.ndarray = declare(((1.0, 1.0),), Row(axes=2), symbol="v", help="directions, (K, size)")
+
+    def __check_init__(self):
+        """Refuse a direction without a side."""
+        if isinstance(self.values, np.ndarray) and not self.values.any(axis=1).all():
+            refuse("Each row of `values`", Said("one of zeros"), "a direction", "Leave it out, or use `Open`.")
+
+    @property
+    def num_gates(self) -> int:
+        """As many as rows."""
+        return self.values.shape[0]
+
+    def rows(self, shape: tuple[int, ...]) -> jax.Array:
+        """The rows given."""
+        if self.values.shape[1] != math.prod(shape):
+            got = Said(f"{self.values.shape[1]} on {math.prod(shape)} sites")
+            refuse("The length of a direction", got, "the number of sites", "Give one number a site, in C order.")
+        return jnp.asarray(self.values, working_dtype())
