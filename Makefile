@@ -11,7 +11,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL:
-.PHONY: help test reproduce bench lint typecheck format lock clean
+.PHONY: help test reproduce bench errata lint typecheck format lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -92,6 +92,10 @@ reproduce: ## recompute every result of the project
 bench: ## run the benchmarks
 	$(call environment,dev)
 	@$(BIN)/pytest benchmarks -q -s
+
+errata: ## write docs/errata.md again, with the numbers its tests measure
+	$(call environment,dev)
+	@PYTHONPATH=tests $(BIN)/python -m errata.write
 
 lint: ## check style alone
 	$(call environment,dev)
