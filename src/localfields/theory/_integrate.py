@@ -22,13 +22,14 @@ import numpy as np
 
 from ..networks.base import Params
 from ..tasks import TRACES
+from ..trajectory import inverse_participation_ratio
 
 MOST_STEPS = 200_000  # of the integrator, a member and pass
 STIFF_STEPS = 20_000  # explicit steps that stability alone would force, beyond which an implicit solver is faster
 LARGEST_STIFF = 400  # parameters, for the dense Newton steps of that solver
 MOST_LOOKS = 100  # for the time of an event
 CLOSE = 1e-6  # relative error of that time
-CHUNK = 128  # members integrated together: beyond, a step no longer fits a core's cache
+CHUNK = 32  # members integrated together: few, so that none waits long for the slowest, and a step fits the cache
 FIRST_STAGE, STAGE = 20.0, 25  # flow time of the first stage to rest, and records of each
 
 
@@ -72,7 +73,7 @@ class Followed:
                 return jax.tree.map(np.asarray, found)
 
         still = {name: np.repeat(values[:, None], times.shape[1], axis=1) for name, values in params.items()}
-        result = Found(still, np.ones(count, bool))
+        result = Found(still, np.full(times.shape, np.nan), np.full(times.shape, np.nan), np.ones(count, bool))
         if not len(chosen):
             return result
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -91,45 +92,59 @@ class Followed:
         that rests at the end of a stage stays there.
         """
         times, begin, moving = [np.zeros(1)], 0.0, np.ones(len(self.params["weights"]), bool)
-        parts = [Found({name: np.asarray(first)[:, None] for name, first in self.params.items()}, np.array(True))]
+        parts = [self.start]
         while True:
             stage = np.linspace(begin, min(until, max(FIRST_STAGE, 1.5 * begin)), STAGE + 1)[1:]
-            here = {name: values[:, -1] for name, values in parts[-1].series.items()}
-            parts.append(self(stage, here, begin, moving))
+            before = parts[-1]
+            found = self(stage, {name: values[:, -1] for name, values in before.series.items()}, begin, moving)
+            found.loss[~moving], found.speed[~moving] = before.loss[~moving, -1:], before.speed[~moving, -1:]
+            parts.append(found)
             times.append(stage)
             begin = stage[-1]
-            rests = np.asarray(_seen(self.plan, self.flow, parts[-1].series, math.inf, rest, True))
+            rests = found.speed <= rest
             quiet: Any = rests.all(axis=0)
-            moving = ~rests[:, -1] & parts[-1].good & moving
+            moving = ~rests[:, -1] & found.good & moving
             if not moving.any() or begin >= until:
                 break
-        series = {name: np.concatenate([part.series[name] for part in parts], axis=1) for name in self.params}
         # Of the last stage, what comes after the first record from which on all rest is left out.
         surplus = max(0, int((~quiet[::-1]).argmax()) - 1) if quiet[-1] and not quiet.all() else 0
         keep = sum(map(len, times)) - surplus
-        good = np.logical_and.reduce([part.good for part in parts[1:]])
-        found = Found({name: values[:, :keep] for name, values in series.items()}, good)
-        return np.concatenate(times)[:keep], found
 
-    def losses(self, found: Found) -> np.ndarray:
-        """The loss at every record, (member, time)."""
-        return np.asarray(_losses(self.plan, self.flow, found.series))
+        def joined(*leaves: np.ndarray) -> np.ndarray:
+            return np.concatenate(leaves, axis=1)[:, :keep]
+
+        good = np.logical_and.reduce([part.good for part in parts])
+        records = [dataclasses.replace(part, good=None) for part in parts]
+        return np.concatenate(times)[:keep], dataclasses.replace(jax.tree.map(joined, *records), good=good)
+
+    @functools.cached_property
+    def start(self) -> Found:
+        """Where the members begin, as one record."""
+        loss, speed = (np.asarray(values)[:, None] for values in _first_look(self.plan, self.flow, self.params))
+        series = {name: np.asarray(first)[:, None] for name, first in self.params.items()}
+        return Found(series, loss, speed, np.ones(len(loss), bool))
 
     def since(self, found: Found, times: np.ndarray, localized: float = math.inf, rest: float = -1.0) -> np.ndarray:
         """Flow time from which on a member is localized, or at rest, until the end of the records; nan for never.
 
         The records tell between which two; between those the flow is followed again, and so on until they are close.
         """
-        count, num = found.series["weights"].shape[:2]
+
+        def shows(records: Found) -> np.ndarray:
+            if localized == math.inf:
+                return records.speed <= rest
+            ratios = inverse_participation_ratio(records.series["weights"], 1)  # nan for a neuron of zeros
+            return np.fmax.reduce(ratios, axis=2) > localized
+
+        count, num = found.loss.shape
         rows, within = np.arange(count), np.linspace(0, 1, self.num + 2)[None, 1:-1]
-        left = {name: np.asarray(values) for name, values in self.params.items()}
+        left, shown = {name: values[:, 0] for name, values in self.start.series.items()}, shows(self.start)
         begin, inner = np.zeros(count), np.broadcast_to(times, (count, num))
         end, now = inner[:, -1], found
         ever = always = np.zeros(count, bool)
         for look in range(MOST_LOOKS):
             at = np.concatenate([begin[:, None], inner, end[:, None]], axis=1)
-            series = {name: np.concatenate([left[name][:, None], now.series[name]], axis=1) for name in left}
-            seen = np.asarray(_seen(self.plan, self.flow, series, localized, rest, localized == math.inf))
+            seen = np.concatenate([shown, shows(now)], axis=1)
             if look == 0:
                 ever, always = seen[:, -1], seen.all(axis=1)
             length = seen.shape[1] - 1
@@ -138,7 +153,11 @@ class Followed:
             open_ = ever & ~always & (end - begin > CLOSE * end)
             if not open_.any():
                 break
-            left = {name: values[rows, np.where(ever, last, 0)] for name, values in series.items()}
+            moved = rows[last > 0]
+            for name, values in now.series.items():
+                left[name] = left[name].copy()
+                left[name][moved] = values[moved, last[moved] - 1]
+            shown = np.zeros((count, 1), bool)
             inner = begin[:, None] + (end - begin)[:, None] * within
             now = self(inner, left, begin, open_)
         return np.where(ever, np.where(always, 0.0, end), np.nan)
@@ -152,10 +171,12 @@ class Plan(eqx.Module):
 
 
 class Found(eqx.Module):
-    """One integration: parameters at the times asked for, (member, time, …), and whether a member's went well."""
+    """One integration: parameters, loss and relative speed at the times asked for, and whether it went well."""
 
-    series: dict[str, Any]
-    good: Any
+    series: dict[str, Any]  # (member, time, …)
+    loss: Any  # (member, time), as the speed
+    speed: Any
+    good: Any  # (member,)
 
 
 @functools.partial(jax.jit, static_argnames="plan")
@@ -182,36 +203,21 @@ def _one(plan: Plan, tolerance: Any, flow: Any, params: Params, begin: jax.Array
         throw=False,  # with a check of its own the program would never be taken from the compilation cache
     )
     good = (found.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(found.ys["weights"]))
-    return Found(found.ys, good)
+    # Here, where the records still are in the cache, not afterwards for all of them.
+    loss, speed = jax.lax.map(functools.partial(_look, flow), found.ys)
+    return Found(found.ys, loss, speed, good)
 
 
 @functools.partial(jax.jit, static_argnames="plan")
-def _losses(plan: Plan, flow: Any, series: Params) -> jax.Array:
-    over_time = jax.vmap(lambda flow, params: flow(params)[0], in_axes=(None, 0))
-    return jax.vmap(over_time, in_axes=(0 if plan.swept else None, 0))(flow, series)
+def _first_look(plan: Plan, flow: Any, params: Params) -> tuple[jax.Array, jax.Array]:
+    return jax.vmap(_look, in_axes=(0 if plan.swept else None, 0))(flow, params)
 
 
-@functools.partial(jax.jit, static_argnames=("plan", "for_rest"))
-def _seen(plan: Plan, flow: Any, series: Params, localized: Any, rest: Any, for_rest: bool) -> jax.Array:
-    """Whether a record shows a localized field, or rest, (member, time)."""
-
-    def one(flow: Any, params: Params) -> jax.Array:
-        return _speed(flow, params) <= rest if for_rest else jnp.max(_ipr(params["weights"])) > localized
-
-    over_time = jax.vmap(one, in_axes=(None, 0))
-    return jax.vmap(over_time, in_axes=(0 if plan.swept else None, 0))(flow, series)
-
-
-def _ipr(weights: jax.Array) -> jax.Array:
-    square = weights**2
-    return jnp.sum(square**2, axis=-1) / jnp.maximum(jnp.sum(square, axis=-1) ** 2, jnp.finfo(square.dtype).tiny)
-
-
-def _speed(flow: Any, params: Params) -> jax.Array:
-    """How fast the parameters move, relative to their length."""
-    gradient = flow(params)[1]
+def _look(flow: Any, params: Params) -> tuple[jax.Array, jax.Array]:
+    """The loss, and how fast the parameters move relative to their length."""
+    loss, gradient = flow(params)
     length, speed = (sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)) for tree in (params, gradient))
-    return jnp.sqrt(speed / jnp.maximum(length, 1e-300))
+    return loss, jnp.sqrt(speed / jnp.maximum(length, 1e-300))
 
 
 def is_stiff(flow: Any, swept: bool, params: Params, end: float) -> bool:

@@ -86,7 +86,6 @@ def solve(
             result = go(times)
         onset = go.since(result, times, localized=localized_from(task.size))
         rested = go.since(result, times, rest=float(rest))
-        losses = go.losses(result)
     found = {name: np.asarray(values) for name, values in result.series.items()}
     weights = found["weights"].reshape(count, -1, network.hidden, *task.shape)
     seconds = time.perf_counter() - clock
@@ -95,7 +94,7 @@ def solve(
         times=np.asarray(times),
         initial=np.asarray(params["weights"]).reshape(count, network.hidden, *task.shape),
         final=weights[:, -1],
-        series={**found, "weights": weights, "loss": losses},
+        series={**found, "weights": weights, "loss": np.asarray(result.loss)},
         outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
         specification={
             "task": task.to_json(),
