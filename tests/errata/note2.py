@@ -24,7 +24,8 @@ from .row import Measured, Source, normal_mean, off, slopes
 
 NOTE2 = Source(
     "Working note 2",
-    "One ReLU neuron through its gated mean $f(w)$, the symmetries of $f$, and data on the hypercube. The idea, that on $\\{\\pm1\\}^n$ the largest entry takes over, is right and led to the exact steady "
+    "One ReLU neuron through its gated mean $f(w)$, the symmetries of $f$, and data on the hypercube. "
+    "The idea, that on $\\{\\pm1\\}^n$ the largest entry takes over, is right and led to the exact steady "
     "state of the library (`hypercube_bump`); the formulas lack factors.",
 )
 RING = lf.stimuli.Ising((12,), coupling=0.7)
@@ -121,7 +122,7 @@ def few_bumps():
     printed = [COVARIANCE[3], COVARIANCE[3] + COVARIANCE[7], COVARIANCE[3], COVARIANCE[3]]
     right = [bump_response(COVARIANCE, *case) for case in cases]
     errors = [[off(*pair) for pair in zip(found, exact, strict=True)] for found in (printed, right)]
-    what = f"12 spins, $J=0.7$, enumerated; errors up to {max(errors[0]):.0f} times the value; the least:"
+    what = f"12 spins, $J=0.7$, enumerated; errors up to {max(errors[0]):.0f} times the value; the least of the four"
     return Measured(what, min(errors[0]), max(errors[1]))
 
 

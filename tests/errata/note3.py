@@ -25,7 +25,7 @@ def tails():
     exact = np.array([fourth / second**2 - 3 for second, fourth in moments])
     found = np.array([lf.marginals.ErfNormal(gain=g).excess_kurtosis for g in gains])
     wrong = np.abs(exact)  # of the printed sign
-    what = f"excess kurtosis at $g=0.3,1,3,100$ by quadrature: {', '.join(f'{x:.2f}' for x in exact)}"
+    what = f"excess kurtosis at $g=0.3,1,3,100$ by quadrature, {', '.join(f'{x:.3f}' for x in exact)}"
     return Measured(what.replace("-", "−"), off(wrong, exact), off(found, exact), 1e-6)
 
 
