@@ -1,0 +1,334 @@
+"""Note 3: must the two populations be of equal size, and can either of them do without the other?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis import Populations, populations
+from ..experiments import Experiment
+from ..stimuli import NLGP
+from ..trajectory import Trajectory
+from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .notes_populations import ERF, GAIN, SITES, hidden, main_runs, network_of, task_of, training
+from .notes_populations import experiments as population_experiments
+
+BOTH, LOCALIZED, OSCILLATORY, STARTS = "both", "only localized", "only oscillatory", "starts"
+# What a committee can say on average over x and −x: a neuron with a negative bias between −1 and 0, others up to 1.
+LABELS = {LOCALIZED: (-1.0, 0.0), OSCILLATORY: (0.0, 1.0)}
+SLOW, FAST = 5, 12  # cycles: first fields of the one kind have no waves above, those of the other none below
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+POSITIVE = ("mostly positive", "all positive")
+
+
+def starts(scale: Scale) -> dict[str, np.ndarray]:
+    """First fields by name, (start, neuron, site): shares of slow ones, and two kinds of positive ones; of one norm."""
+    rng, size = np.random.default_rng(0), hidden(scale)
+    found = {}
+    for share in at(scale, paper=SHARES, quick=SHARES[::2], tiny=SHARES[::4]):
+        waves = np.fft.rfft(rng.normal(size=(size, SITES)), axis=1)
+        frequency = np.arange(waves.shape[1])
+        slow, fast = (np.fft.irfft(waves * keep, SITES) for keep in (frequency <= SLOW, frequency >= FAST))
+        found[f"{100 * share:.0f} % slow"] = np.where(np.arange(size)[:, None] < share * size, slow, fast)[None]
+    several = (at(scale, paper=3, quick=1, tiny=1), size, SITES)
+    found[POSITIVE[0]] = 1 + rng.normal(size=several)  # five weights in six
+    found[POSITIVE[1]] = np.abs(rng.normal(size=several))
+    norm = np.sqrt(2 * SITES / (SITES + size))
+    return {name: norm * one / np.linalg.norm(one, axis=2, keepdims=True) for name, one in found.items()}
+
+
+def start_names(scale: Scale) -> list[str]:
+    """The start of every member."""
+    return [name for name, fields in starts(scale).items() for _ in fields]
+
+
+def experiments(scale: Scale) -> Mapping[str, Experiment]:
+    """The committees of notes/populations, two with other labels, and one started from other fields."""
+    method = training(scale, members=at(scale, paper=3, quick=1, tiny=1))
+    alone = {
+        name: Experiment(task_of(NLGP, labels=labels, gain=GAIN), network_of(scale), method)
+        for name, labels in LABELS.items()
+    }
+    given = np.round(np.concatenate(list(starts(scale).values())), 5)
+    other = training(scale, members=len(given))
+    started = Experiment(task_of(NLGP, gain=GAIN), network_of(scale), other, initial=given)
+    return {BOTH: population_experiments(scale)[ERF], **alone, STARTS: started}
+
+
+def runs_of(results: Results) -> dict[str, Trajectory]:
+    """By name; of those that come from notes/populations the members at its gain."""
+    both = main_runs(Results(results.scale, {ERF: results[BOTH], "sigmoid": results[BOTH]}))[ERF]
+    return {**results.runs, BOTH: both}
+
+
+def floor(share: Any) -> Any:
+    """Least loss of a committee of odd neurons between −1 and 1, with a share of negative biases, for labels ±1.
+
+    On average over x and −x a neuron with a negative bias says something between −1 and 0, one with a positive bias
+    between 0 and 1, so that the first class gets −f at least and the second 1 − f at most.
+    """
+    return (np.square(share) + np.square(1 - share)) / 2
+
+
+def ranked(run: Trajectory, which: np.ndarray, scale: Scale) -> np.ndarray:
+    """How often a draw of the second class excites neurons more than one of the first: P(ŷ(X₁) > ŷ(X₀)), (member,).
+
+    Args:
+        run: Committees with biases.
+        which: Which of their neurons have a vote, (member, neuron).
+        scale: Tells the number of draws.
+    """
+    import jax
+    from scipy.special import erf
+
+    num = at(scale, paper=4000, quick=2000, tiny=200)
+    draws = [
+        np.asarray(one.sample(jax.random.key(place), num)) for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
+    ]
+    found = []
+    for fields, bias, use in zip(run.final, run.biases[:, -1], which, strict=True):
+        if not use.any():
+            found.append(np.nan)
+            continue
+        first, second = (np.mean(erf((x @ fields[use].T + bias[use]) / np.sqrt(2)), axis=1) for x in draws)
+        order = np.sort(first)
+        below = np.searchsorted(order, second, "left") + np.searchsorted(order, second, "right")
+        found.append(below.mean() / 2 / num)
+    return np.array(found)
+
+
+def negative(found: Populations) -> np.ndarray:
+    """Share of negative biases, (member,)."""
+    return (found.bias < 0).mean(axis=1)
+
+
+def accuracies(run: Trajectory) -> np.ndarray:
+    """At the end, in percent."""
+    return 100 * np.asarray(run.series["accuracy"][:, -1], float).reshape(run.num_members)
+
+
+def draw(results: Results) -> Any:
+    """Committees that have one population only; what each is worth; where unbalanced starts lead."""
+    from matplotlib.figure import Figure
+
+    from ..plots.populations import draw_committee
+
+    figure: Any = Figure(figsize=(11, 8), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1.2, 1))
+    runs, scale = runs_of(results), results.scale
+    started, names = runs[STARTS], start_names(scale)
+    unbalanced = [name for name in names if name.endswith("slow")][-2:][0]
+    shown = {
+        "only localized: labels −1 and 0": (runs[LOCALIZED], 0),
+        "only oscillatory: labels 0 and 1": (runs[OSCILLATORY], 0),
+        f"unbalanced: {unbalanced} at the start": (started, names.index(unbalanced)),
+    }
+    for group, (title, (run, member)) in zip(top.subfigures(1, 3, wspace=0.02), shown.items(), strict=True):
+        ax, beside = group.subplots(1, 2, width_ratios=(2.2, 1))
+        draw_committee(ax, beside, run.final[member], populations(run), member)
+        group.suptitle(title, fontsize=10)
+    one, two, three = bottom.subplots(1, 3)
+    _draw_worth(one, runs, scale)
+    _draw_starts(two, three, started, names)
+    return figure
+
+
+def _draw_worth(ax: Any, runs: Mapping[str, Trajectory], scale: Scale) -> None:
+    from ..plots.fields import SMALL
+    from ..plots.populations import NEGATIVE
+    from ..plots.populations import POSITIVE as BLUE
+    from ..plots.stimulus import GRAY
+
+    worth = values_of(runs, scale)
+    colors = (GRAY, NEGATIVE, BLUE, NEGATIVE, BLUE)
+    for place, (values, color) in enumerate(zip(worth.values(), colors, strict=True)):
+        ax.barh(-place, values.mean() - 0.5, left=0.5, color=color, alpha=0.35, lw=0)
+        ax.plot(values, np.full(len(values), -place), "o", ms=4, mew=0, color=color)
+    ax.set_yticks(-np.arange(len(worth)), list(worth), fontsize=SMALL)
+    ax.set(xlim=(0.5, 1), xlabel="P(ŷ(X₁) > ŷ(X₀))")
+    ax.set_title("either population tells the classes apart", fontsize=9)
+    _small(ax)
+
+
+def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -> None:
+    from ..plots.fields import SMALL
+    from ..plots.populations import NEGATIVE
+    from ..plots.stimulus import GRAY, GREEN
+
+    found = populations(run)
+    share, loss = negative(found), np.asarray(run.series["loss"][:, -1], float)
+    slow = np.array([name.endswith("slow") for name in names])
+    at_start = np.array([float(name.split("%")[0]) / 100 for name in names if name.endswith("slow")])
+    kinds = {kind: share[[name == kind for name in names]] for kind in POSITIVE}
+    left.plot([0, 1], [0, 1], color=GRAY, lw=0.8, ls=":")
+    left.plot(at_start, share[slow], "o-", color=NEGATIVE, ms=5)
+    for (kind, values), marker in zip(kinds.items(), ("^", "s"), strict=True):
+        left.plot(np.full(len(values), 1.15), values, marker, color=GREEN, ms=5, mfc="none", label=f"start {kind}")
+    left.set(xlim=(-0.03, 1.2), ylim=(-0.03, 1.03), xlabel="share of slow fields at the start")
+    left.set_ylabel("share of negative biases at the end")
+    left.set_title("where unbalanced starts lead", fontsize=9)
+    left.legend(frameon=False, fontsize=SMALL, loc="lower right")
+    grid = np.linspace(0, 1, 101)
+    right.plot(grid, floor(grid), color="black", lw=1, label="none can have less")
+    right.plot(share, loss, "o", color=NEGATIVE, ms=5, label="at the end of training")
+    right.set(ylim=(0, 1), xlabel="share of negative biases", ylabel="loss, labels ±1")
+    right.set_title("ours: equal sizes are best", fontsize=9, color=GREEN)
+    right.legend(frameon=False, fontsize=SMALL, loc="lower right")
+    _small(left)
+    _small(right)
+
+
+def _small(ax: Any) -> None:
+    from ..plots.fields import SMALL
+
+    ax.tick_params(labelsize=SMALL)
+    ax.xaxis.label.set_fontsize(SMALL)
+    ax.yaxis.label.set_fontsize(SMALL)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def values_of(runs: Mapping[str, Trajectory], scale: Scale) -> dict[str, np.ndarray]:
+    """P(ŷ(X₁) > ŷ(X₀)) of whole committees, of the parts of those with both populations, and of those with one."""
+    both = runs[BOTH]
+    bias = both.biases[:, -1]
+    parts = {
+        "both": (both, bias == bias),
+        "both, its negative biases": (both, bias < 0),
+        "both, its positive biases": (both, bias > 0),
+        **{name: (runs[name], runs[name].biases[:, -1] == runs[name].biases[:, -1]) for name in LABELS},
+    }
+    return {name: ranked(run, which, scale) for name, (run, which) in parts.items()}
+
+
+def questions(results: Results) -> Sequence[Question]:
+    """What note 3 asks about balance and ablation, and what note 1 says of positive starts."""
+    runs, scale = runs_of(results), results.scale
+    found = {name: populations(run) for name, run in runs.items()}
+    return [
+        _equal(found, runs),
+        _alone(found, runs, scale),
+        _unbalanced(found, runs, scale),
+        _positive(found, runs, scale),
+    ]
+
+
+def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> Question:
+    share, loss = negative(found[STARTS]), np.asarray(runs[STARTS].series["loss"][:, -1], float)
+    best = share[loss.argmin()]
+    low, high = (100 * negative(found[name]) for name in LABELS)
+    decided = low.mean() > 95 and high.mean() < 5
+    answer = (
+        "No, the labels decide. On average over x and −x a neuron with a negative bias says something between −1 and "
+        "0, others between 0 and 1, so that a share f of negative biases leaves a loss of ½(f² + (1 − f)²) at least "
+        "for labels ±1, least at one half. "
+    )
+    told = "Labels −1 and 0 make all biases negative, 0 and 1 all positive." if decided else "Other labels: see right."
+    return Question(
+        "BAL1",
+        "note 3, §2",
+        "That there are two populations, and of equal size, seems arbitrary",
+        answer + told,
+        f"loss is least ({printed(float(loss.min()), 3)}) at a share of {printed(float(best))}, against a floor of "
+        f"{printed(float(floor(best)), 3)}; negative biases with labels −1 and 0: {spread(low, 0)} %, with 0 and 1: "
+        f"{spread(high, 0)} %",
+        "final biases; loss on held-out draws",
+    )
+
+
+def _alone(found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale) -> Question:
+    worth = values_of(runs, scale)
+    kinds = [
+        100 * getattr(found[name], kind).mean(axis=1)
+        for name, kind in ((LOCALIZED, "localized"), (OSCILLATORY, "oscillatory"))
+    ]
+    able = min(np.nanmin(worth[name]) for name in LABELS) > 0.8
+    return Question(
+        "BAL2",
+        "note 3, §2",
+        "Could either population solve the task on its own, just the localized or just the oscillatory neurons?",
+        "Yes, both: trained alone, and as parts of a committee that has both. The oscillatory ones do better."
+        if able and np.mean(worth[OSCILLATORY]) > np.mean(worth[LOCALIZED])
+        else "Yes, both."
+        if able
+        else "Not here.",
+        "P(ŷ(X₁) > ŷ(X₀)) "
+        + "; ".join(f"{name}: {spread(values, 3)}" for name, values in worth.items())
+        + f". Trained alone, {spread(kinds[0], 0)} % are localized and {spread(kinds[1], 0)} % oscillatory, with "
+        f"accuracies of {spread(accuracies(runs[LOCALIZED]), 1)} and {spread(accuracies(runs[OSCILLATORY]), 1)} % "
+        f"(both: {spread(accuracies(runs[BOTH]), 1)} %)",
+        "fresh draws, mean response of the neurons named; alone by labels that need one population; accuracy at the "
+        "middle of the labels",
+    )
+
+
+def _unbalanced(found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale) -> Question:
+    names = [name for name in start_names(scale) if name.endswith("slow")]
+    share, run = negative(found[STARTS])[: len(names)], runs[STARTS]
+    loss, right = np.asarray(run.series["loss"][:, -1], float), accuracies(run)
+    ranks = ranked(run, run.biases[:, -1] == run.biases[:, -1], scale)
+    rows = (
+        f"{name}: {100 * f:.0f} % negative, loss {cost:.3f}, accuracy {part:.0f} %, P {rank:.3f}"
+        for name, f, cost, part, rank in zip(names, share, loss, right, ranks, strict=False)
+    )
+    both = share.min() > 0.02 and share.max() < 0.98
+    return Question(
+        "BAL3",
+        "note 3, §2",
+        "What do unbalanced populations do?",
+        ("Both populations appear even where all first fields are of one kind. " if both else "")
+        + "Unbalanced committees rank stimuli almost as well, but their outputs lie off the middle of the labels, "
+        "which costs loss and accuracy.",
+        "; ".join(rows),
+        "first fields without waves above five cycles (slow) or below twelve, in several shares",
+    )
+
+
+def _positive(found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale) -> Question:
+    names = np.array(start_names(scale))
+    local = 100 * found[STARTS].localized.mean(axis=1)
+    mostly, every = (local[names == kind] for kind in POSITIVE)
+    slow = local[names == "100 % slow"]
+    usual = 100 * found[BOTH].localized.mean(axis=1)
+    positive = np.concatenate([mostly, every])
+    gain = positive.mean() - usual.mean()
+    errors = [one.std(ddof=1) / np.sqrt(len(one)) for one in (positive, usual)]
+    clear = gain > 2 * float(np.hypot(errors[0], errors[1]))
+    return Question(
+        "BAL4",
+        "note 1, §3",
+        "First fields of mostly positive weights give mostly localized neurons",
+        ("Somewhat more of them. " if clear else "Hardly more than other first fields do, under these settings. ")
+        + "Positive fields have more variance under the longer lengthscale, so that most biases start to fall (POP5); "
+        "but the mean output must come out right, which turns others positive. Slow first fields do more.",
+        f"localized: {spread(mostly, 0)} % from mostly positive, {spread(every, 0)} % from all positive, "
+        f"{spread(slow, 0)} % from slow fields, {spread(usual, 0)} % from fields of either sign",
+        f"{len(mostly)} committees each of positive starts, one of slow ones, {len(usual)} of the last",
+    )
+
+
+def setting(scale: Scale) -> str:
+    """In words."""
+    method: Any = experiments(scale)[STARTS].method
+    return (
+        f"As notes/populations: N = {SITES}, ξ = (1, 2), gain {GAIN:g}, K = {hidden(scale)}, erf(h/√2), trained "
+        f"biases, learning rate {method.learning_rate:g}, {method.steps:,} steps, estimator orbit with {method.batch} "
+        "draws a step. Labels ±1 unless said."
+    )
+
+
+FIGURE = PaperFigure(
+    name="notes/balance",
+    title="Note 3: unbalanced populations, and either alone",
+    caption=(
+        "Committees of localized neurons only and of oscillatory neurons only, which labels of one sign bring about, "
+        "and one of unequal parts. Below: how often each tells a draw of one class from one of the "
+        "other, alone and as part of a committee with both; the share of negative biases that unbalanced starts lead "
+        "to; and, ours, the loss that a share of negative biases cannot go below."
+    ),
+    setting=setting,
+    draw=draw,
+    experiments=experiments,
+    questions=questions,
+)

@@ -1,0 +1,367 @@
+"""Notes 1 and 3: committees of a hundred sigmoidal neurons split into two populations, told apart by their biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis import Populations, populations, position
+from ..experiments import Experiment, Training
+from ..lattice import spectrum
+from ..networks import Committee
+from ..stimuli import NLGP, Gaussian, Stimulus
+from ..tasks import Discrimination
+from ..trajectory import Trajectory
+from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+
+SITES, HIDDEN, GAIN, SEEDS = 40, 100, 3.0, 5
+XI = (1.0, 2.0)
+GAINS = (0.01, 0.3, 1.0, 10.0, 100.0)  # beside GAIN
+ERF, SIGMOID, GAUSSIAN = "erf", "sigmoid", "erf, Gaussian data"
+# Learning rates in units of the number of neurons, as every neuron has a vote of 1/K. The logistic function is half as
+# high as erf(h/√2) and more than three times less steep.
+RATES = {"erf": 1.0, "sigmoid": 10.0}
+LABELS = {"erf": "signs", "sigmoid": "zero-one"}
+
+
+def task_of(stimulus: Any, activation: str = "erf", labels: Any = None, **numbers: Any) -> Discrimination:
+    """Two lengthscales told apart, with the labels that the notes give to each activation."""
+    short, long = (stimulus((SITES,), xi=xi, **numbers) for xi in XI)
+    return Discrimination(short, long, labels=labels or LABELS[activation])  # pyright: ignore[reportCallIssue]
+
+
+def hidden(scale: Scale) -> int:
+    """Number of neurons."""
+    return at(scale, paper=HIDDEN, quick=HIDDEN, tiny=8)
+
+
+def network_of(scale: Scale, activation: str = "erf") -> Committee:
+    """A committee with trained biases."""
+    return Committee(hidden(scale), activation=activation, bias="trained", init_scale=1.0)  # pyright: ignore
+
+
+def training(scale: Scale, activation: str = "erf", **more: Any) -> Training:
+    """Long enough for populations to be told apart and fields to have their shape."""
+    return Training(
+        learning_rate=RATES[activation] * hidden(scale),
+        steps=at(scale, paper=2000, quick=400, tiny=6),
+        **{
+            "batch": at(scale, paper=20, quick=10, tiny=2),
+            "estimator": "orbit",
+            "every": at(scale, paper=100, quick=40, tiny=3),
+            "what": ("weights", "biases", "loss", "accuracy"),
+            **more,
+        },
+    )
+
+
+def seeds(scale: Scale) -> tuple[int, ...]:
+    """One a member."""
+    return tuple(range(at(scale, paper=SEEDS, quick=2, tiny=2)))
+
+
+def gains(scale: Scale) -> np.ndarray:
+    """The gain of each member of the first experiment: seeds at one gain, then one seed at others."""
+    others = at(scale, paper=GAINS, quick=GAINS[::2], tiny=GAINS[-1:])
+    return np.array([GAIN] * len(seeds(scale)) + list(others))
+
+
+def experiments(scale: Scale) -> Mapping[str, Experiment]:
+    """Two activations, several gains, and the limit of Gaussian data without any noise."""
+    first, swept = seeds(scale), gains(scale)
+    all_seeds = first + (0,) * (len(swept) - len(first))
+    exact = training(scale, estimator="exact", batch=2)
+    return {
+        ERF: Experiment(task_of(NLGP, gain=swept), network_of(scale), training(scale, seed=all_seeds)),
+        SIGMOID: Experiment(
+            task_of(NLGP, SIGMOID, gain=np.full(len(first), GAIN)),
+            network_of(scale, SIGMOID),
+            training(scale, SIGMOID, seed=first),
+        ),
+        GAUSSIAN: Experiment(task_of(Gaussian), network_of(scale), exact),
+    }
+
+
+def of_members(run: Trajectory, which: Any) -> Trajectory:
+    """The same run with some of its members."""
+    import dataclasses
+
+    places = np.arange(run.num_members)[which]
+    return dataclasses.replace(
+        run,
+        initial=run.initial[places],
+        final=run.final[places],
+        series={name: values[places] for name, values in run.series.items()},
+        outcome=tuple(run.outcome[place] for place in places),
+    )
+
+
+def main_runs(results: Results) -> dict[str, Trajectory]:
+    """Several seeds of both activations at one gain."""
+    return {ERF: of_members(results[ERF], gains(results.scale) == GAIN), SIGMOID: results[SIGMOID]}
+
+
+def advantage(fields: np.ndarray, stimuli: Sequence[Stimulus]) -> np.ndarray:
+    """Variance of the preactivations under the second class less that under the first, wᵀ(Σ₁ − Σ₀)w."""
+    first, second = (spectrum(np.asarray(one.covariance(), float)) for one in stimuli)
+    power = np.abs(np.fft.fft(fields.astype(float), axis=-1)) ** 2 / fields.shape[-1]
+    return (power * (second - first)).sum(axis=-1)
+
+
+def foretold(run: Trajectory, stimuli: Sequence[Stimulus]) -> np.ndarray:
+    """Share of neurons, (member,), whose final bias has the sign opposite to their first field's advantage."""
+    return (np.sign(run.biases[:, -1]) == -np.sign(advantage(run.initial, stimuli))).mean(axis=1)
+
+
+def alike(fields: np.ndarray) -> float:
+    """Mean correlation of fields with their mean, all moved to one place and of one sign."""
+    if len(fields) < 2:
+        return float("nan")
+    rows = centered(fields)
+    mean = rows.mean(axis=0)
+    return float((rows @ mean / (np.linalg.norm(rows, axis=1) * np.linalg.norm(mean))).mean())
+
+
+def centered(fields: np.ndarray) -> np.ndarray:
+    """Fields of norm one, positive at their largest weight, moved (between sites, too) so that they lie at site 0."""
+    rows = np.asarray(fields, float)
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
+    turns = np.exp(2j * np.pi * np.arange(SITES // 2 + 1) * position(rows)[:, None] / SITES)
+    moved = np.fft.irfft(np.fft.rfft(rows * np.sign(largest), axis=1) * turns, SITES)
+    return moved / np.linalg.norm(moved, axis=1, keepdims=True)
+
+
+def relative_spread(values: np.ndarray) -> float:
+    """Standard deviation over mean size."""
+    return float(np.std(values) / np.abs(np.mean(values))) if len(values) > 1 else float("nan")
+
+
+def signs_kept(found: Populations) -> tuple[int, int, int, int]:
+    """Localized fields with negative biases, all localized ones; oscillatory ones with positive biases, and all."""
+    negative = found.bias < 0
+    counts = (found.localized & negative, found.localized, found.oscillatory & ~negative, found.oscillatory)
+    return tuple(int(one.sum()) for one in counts)  # type: ignore[return-value]
+
+
+def shares(found: Populations) -> tuple[float, float]:
+    """Share of localized fields among negative and among positive biases, in percent; nan where there are none."""
+    negative = found.bias < 0
+    return tuple(
+        100 * float(found.localized[which].mean()) if which.any() else np.nan for which in (negative, ~negative)
+    )  # type: ignore[return-value]
+
+
+def draw(results: Results) -> Any:
+    """Three committees as pictures with their biases; below, what the fields of a population share."""
+    from matplotlib.figure import Figure
+
+    from ..plots.populations import draw_committee
+
+    figure: Any = Figure(figsize=(11, 8.6), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1.35, 1))
+    groups = top.subfigures(1, 3, wspace=0.02)
+    runs = {**main_runs(results), GAUSSIAN: results[GAUSSIAN]}
+    for group, (name, run) in zip(groups, runs.items(), strict=True):
+        ax, beside = group.subplots(1, 2, width_ratios=(2.2, 1))
+        draw_committee(ax, beside, run.final[0], populations(run))
+        title = name if name == GAUSSIAN else f"{name}, gain {GAIN:g}"
+        group.suptitle(title, fontsize=10)
+    _draw_below(bottom, results, runs)
+    return figure
+
+
+def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -> None:
+    from ..plots.fields import SMALL
+    from ..plots.populations import NEGATIVE, POSITIVE
+    from ..plots.stimulus import GRAY, GREEN
+
+    one, two, three, four = figure.subplots(1, 4, width_ratios=(1, 1, 1.1, 1.1))
+    run = runs[ERF]
+    found = populations(run)
+    fields, bias = run.final[0].astype(float), found.bias[0]
+    local = found.localized[0] & (bias < 0)
+    if local.any():
+        rows = np.roll(centered(fields[local]), SITES // 2, axis=1)
+        one.plot(np.arange(SITES) - SITES // 2, rows.T, color=NEGATIVE, lw=0.5, alpha=0.5)
+    one.set_title("localized, moved to one place", fontsize=9)
+    for place, row in enumerate(fields[bias > 0][:4]):
+        two.plot(row / (np.abs(row).max() or 1) - 2.3 * place, color=POSITIVE, lw=0.9)
+    two.set_yticks([])
+    two.set_title("four with positive biases", fontsize=9)
+    for name, marker in ((ERF, "o"), (SIGMOID, "^")):
+        sorted_out = populations(runs[name])
+        colors = np.where(sorted_out.bias < 0, NEGATIVE, POSITIVE).ravel().tolist()
+        three.scatter(sorted_out.bias.ravel(), sorted_out.ipr.ravel(), s=9, c=colors, marker=marker, lw=0, alpha=0.5)
+        three.plot([], [], marker, color=GRAY, ms=4, label=name)
+    three.legend(frameon=False, fontsize=SMALL)
+    three.set(xlabel="bias", ylabel="inverse participation ratio", ylim=(0, None))
+    three.set_title("every neuron of all seeds", fontsize=9)
+    swept, values = by_gain(results)
+    for column, color, label, place in ((0, NEGATIVE, "negative\nbiases", 86), (1, POSITIVE, "positive\nbiases", 10)):
+        four.plot(swept, values[:, column], "o-", color=color, ms=4, lw=1.2)
+        four.text(0.01, place, label, color=color, fontsize=SMALL)
+    four.set(xscale="log", ylim=(-4, 104), xlabel="gain", ylabel="localized (%)")
+    four.set_title("ours: both localize at high gain", fontsize=9, color=GREEN)
+    for ax in (one, two):
+        ax.set_xlabel("site")
+    for ax in (one, two, three, four):
+        ax.tick_params(labelsize=SMALL)
+        ax.xaxis.label.set_fontsize(SMALL)
+        ax.yaxis.label.set_fontsize(SMALL)
+        ax.spines[["top", "right"]].set_visible(False)
+
+
+def by_gain(results: Results) -> tuple[np.ndarray, np.ndarray]:
+    """Gains in order, and of each the shares of localized fields among negative and positive biases."""
+    of = gains(results.scale)
+    swept = np.unique(of)
+    return swept, np.array([shares(populations(of_members(results[ERF], of == gain))) for gain in swept])
+
+
+def questions(results: Results) -> Sequence[Question]:
+    """What notes 1 and 3 say of the two populations."""
+    runs = main_runs(results)
+    found = {name: populations(run) for name, run in runs.items()}
+    size = hidden(results.scale)
+    stimuli = task_of(NLGP, gain=GAIN).stimuli
+    negative = {name: (one.bias < 0).sum(axis=1) for name, one in found.items()}
+    over = f"{len(seeds(results.scale))} seeds each, fields sorted by inverse participation ratio and spectrum"
+    return [
+        Question(
+            "POP1",
+            "note 3, §2",
+            "With sigmoidal neurons two populations of roughly equal size appear",
+            _sizes(negative, size),
+            "; ".join(f"{name}: {spread(one, 1)} of {size} biases negative" for name, one in negative.items()),
+            over,
+        ),
+        _signs(results, found),
+        _sharing(runs, found),
+        _tiled(found),
+        Question(
+            "POP5",
+            "note 1, §3",
+            "What decides which population a neuron joins? Its first field, perhaps how positive that is",
+            "Mostly its first field: while biases are small they move against wᵀ(Σ₁ − Σ₀)w, the variance that its "
+            "preactivations have more under the longer lengthscale. A positive mean is one way for that to be large.",
+            "; ".join(
+                f"{name}: {spread(100 * foretold(run, stimuli), 0)} % of the final signs foretold"
+                for name, run in runs.items()
+            ),
+            "sign of the final bias against that of the first field's variance difference; 50 % by chance",
+        ),
+    ]
+
+
+def _sizes(negative: Mapping[str, np.ndarray], size: int) -> str:
+    far = max(abs(one.mean() / size - 0.5) for one in negative.values())
+    verdict = "Yes, within a tenth of half each" if far < 0.1 else "Two, of unequal size" if far < 0.5 else "No, one"
+    return f"{verdict}; which sizes, and why half is best, is in notes/balance."
+
+
+def _signs(results: Results, found: Mapping[str, Populations]) -> Question:
+    counts = {name: signs_kept(one) for name, one in found.items()}
+    kept = all(a == b and c == d for a, b, c, d in counts.values())
+    most = all(a > 0.9 * b and c > 0.9 * d for a, b, c, d in counts.values())
+    swept, values = by_gain(results)
+    text = ", ".join(f"{gain:g}: {low:.0f} and {high:.0f} %" for gain, (low, high) in zip(swept, values, strict=True))
+    waves = populations(results[GAUSSIAN])
+    slow, fast = (waves.frequency[which] for which in (waves.bias < 0, waves.bias > 0))
+    ends = ", ".join(
+        f"{np.median(one):.0f} ({one.min():.0f}–{one.max():.0f})" if one.size else "none" for one in (slow, fast)
+    )
+    first = "Yes" if kept else "Yes, with few exceptions" if most else "Not in general"
+    split = slow.size and fast.size and slow.max() < fast.min()
+    meaning = "negative biases go with slow fields, positive ones with fast fields" if split else "no clear split yet"
+    ends_low, ends_high = values[0].max(initial=0), values[-1].min(initial=100)
+    at_ends = "almost no" if ends_low < 10 else "some", "many fast ones, too" if ends_high > 50 else "few fast ones"
+    return Question(
+        "POP2",
+        "notes 1, §3, and 3, §2",
+        "Localized neurons have negative biases, oscillatory ones positive biases",
+        f"{first}, at gain {GAIN:g}. What the sign of the bias tells at any gain is frequency: {meaning}. Localized "
+        f"are {at_ends[0]} fields at gain {swept[0]:g}, and at gain {swept[-1]:g} {at_ends[1]}.",
+        "; ".join(
+            f"{name}: {a} of {b} localized negative, {c} of {d} oscillatory positive"
+            for name, (a, b, c, d) in counts.items()
+        )
+        + f". Localized among negative and positive biases by gain: {text}. Gaussian: median cycles {ends}",
+        "counts over all seeds; erf for the gains; Gaussian data by the exact gradient",
+    )
+
+
+def _sharing(runs: Mapping[str, Trajectory], found: Mapping[str, Populations]) -> Question:
+    parts, numbers = [], []
+    for name, run in runs.items():
+        one = found[name]
+        local = one.localized & (one.bias < 0)
+        spreads = [
+            np.array([relative_spread(row[which]) for row, which in zip(one.bias, mask, strict=True)])
+            for mask in (local, one.bias > 0)
+        ]
+        same = np.array([alike(f[m].astype(float)) for f, m in zip(run.final, local, strict=True)])
+        numbers += [100 * np.mean(spreads[0]), 100 * np.mean(spreads[1])]
+        parts.append(
+            f"{name}: biases spread by {spread(100 * spreads[0], 1)} % and {spread(100 * spreads[1], 1)} %, "
+            f"localized fields correlate by {spread(same, 3)}"
+        )
+    good = all(value < 20 for value in numbers)
+    return Question(
+        "POP3",
+        "note 3, §2",
+        "Within a population biases are about the same and fields differ only in place and sign",
+        "Yes for the localized ones. The fast fields share their band of frequencies and their bias, not their shape."
+        if good
+        else "Not yet here: biases of a population differ by a fifth or more.",
+        "; ".join(parts),
+        "standard deviation over mean of localized-negative and of positive biases; correlation with the mean field "
+        "after moving centers to one place; mean ± deviation over seeds",
+    )
+
+
+def _tiled(found: Mapping[str, Populations]) -> Question:
+    even = np.concatenate([one.tiling.evenness for one in found.values()])
+    covered = np.concatenate([one.tiling.covered for one in found.values()])
+    chance = np.concatenate([one.tiling.covered_by_chance for one in found.values()])
+    clear = np.isfinite(even).all() and even.mean() > 5 / np.sqrt(len(even))
+    return Question(
+        "POP4",
+        "note 3, §2",
+        "The localized fields tile the lattice",
+        "They cover it and keep out of each other's way more than fields put down at random would."
+        if clear
+        else "They cover it, but not more evenly than fields put down at random would.",
+        f"{spread(100 * covered, 0)} % of the sites covered ({printed(100 * float(np.mean(chance)), 0)} % by chance); "
+        f"overlap {spread(even)} standard deviations below chance",
+        f"footprints at half of the largest weight; {len(even)} committees",
+    )
+
+
+def setting(scale: Scale) -> str:
+    """In words."""
+    method: Any = experiments(scale)[ERF].method
+    return (
+        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), K = {hidden(scale)}, trained biases from 0, initial variance "
+        f"2/(N + K). erf(h/√2) with labels ±1, learning rate {method.learning_rate:g}; logistic with labels 0 and 1, "
+        f"{RATES[SIGMOID] * hidden(scale):g}; {method.steps:,} steps, {len(seeds(scale))} seeds. Estimator orbit, "
+        f"{method.batch} draws a step; Gaussian data: exact. The notes do not give their settings for sigmoidal "
+        "neurons: these lengthscales are those of note 1."
+    )
+
+
+FIGURE = PaperFigure(
+    name="notes/populations",
+    title="Notes 1 and 3: two populations and tiling",
+    caption=(
+        "All fields of three committees, one row a neuron, each on its own scale, with its bias beside it: those with "
+        "negative biases are bumps that tile the ring (long waves on Gaussian data), those with positive biases fast "
+        "oscillations. Below: the bumps are one shape moved about; fast fields share their frequencies only; bias "
+        "against localization. Ours, right: how many fields of either sign are localized as the gain grows."
+    ),
+    setting=setting,
+    draw=draw,
+    experiments=experiments,
+    questions=questions,
+)
