@@ -23,9 +23,9 @@ from .paper import STUDENT, student_mean
 from .row import Measured, Source, normal_mean, off, slopes
 
 NOTE2 = Source(
-    "Working note 2",
+    "Working note 2 (one neuron, the hypercube)",
     "One ReLU neuron through its gated mean $f(w)$, the symmetries of $f$, and data on the hypercube. "
-    "The idea, that on $\\{\\pm1\\}^n$ the largest entry takes over, is right and led to the exact steady "
+    "The idea, that on $\\lbrace\\pm1\\rbrace^n$ the largest entry takes over, is right and led to the exact steady "
     "state of the library (`hypercube_bump`); the formulas lack factors.",
 )
 RING = lf.stimuli.Ising((12,), coupling=0.7)
@@ -164,7 +164,7 @@ def integer_program():
 @NOTE2.erratum(
     "(20)",
     r"$\sum_j\mathrm E\big[\big(\sum_{x'\in\Theta}\mathbf 1(X_j=x'_j)\big)X\big]$",
-    r"$\mathrm E\big[\sum_{x'\in\Theta}\prod_j\mathbf 1(X_j=x'_j)\,X\big]$",
+    r"$\mathrm E\big[\sum_{x'\in\Theta}\prod_j\mathbf 1(X_j=x'_j) X\big]$",
     "The functions $g_j$ of (21), (22) therefore do not add up to $f$.",
 )
 def product_of_indicators():

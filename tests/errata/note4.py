@@ -30,8 +30,8 @@ from .gates import Gated
 from .row import Measured, Source, gated_product, normal_mean, off, products, quadrant, slopes
 
 NOTE4 = Source(
-    "Working note 4",
-    "The longer first version of note 1, with the derivations; the loss carries a ½. The equations of one neuron that "
+    "Working note 4 (note 1 in a longer first version)",
+    "Committees and gates once more, with the derivations; the loss carries a ½. The equations of one neuron that "
     "note 1 keeps are right. The two-neuron product starts well, (16) and (17), and then loses its way in the algebra; "
     "its value in closed form is in the table of note 1.",
 )
@@ -42,9 +42,9 @@ MOMENTS = [quadrant(*Q, *powers) for powers in ((2, 0), (1, 1), (0, 2))]  # E[S�
 
 @NOTE4.erratum(
     "(14), (20)",
-    r"$C\,\mathrm E_{S,T>0}[S^2,ST]^\top\,\mathrm P(S,T>0)$",
-    r"$C\,\mathrm E[\mathbf 1(S,T>0)(ST,T^2)^\top]$",
-    r"The moments (21)–(30) are those of the indicator already: $\mathrm P$ enters twice; and $T\,(S,T)=(ST,T^2)$.",
+    r"$C \mathrm E_{S,T>0}[S^2,ST]^\top \mathrm P(S,T>0)$",
+    r"$C \mathrm E[\mathbf 1(S,T>0)(ST,T^2)^\top]$",
+    r"The moments (21)–(30) are those of the indicator already: $\mathrm P$ enters twice; and $T (S,T)=(ST,T^2)$.",
 )
 def indicator_once():
     draws = np.random.default_rng(0).multivariate_normal(np.zeros(8), SIGMA1, 200_000)
@@ -143,7 +143,7 @@ def chain():
 @NOTE4.erratum(
     "(49), (52)",
     r"$\tfrac{\rho_{kk}}{4\rho_{11}}\Sigma_1w_1$; no competition; class 0 omitted",
-    r"$\tfrac1{2\pi}\sqrt{\rho_{kk}/\rho_{11}}\,\Sigma w_1+\tfrac14\Sigma w_k$ for both classes",
+    r"$\tfrac1{2\pi}\sqrt{\rho_{kk}/\rho_{11}} \Sigma w_1+\tfrac14\Sigma w_k$ for both classes",
     "Orthogonal neurons do compete.",
 )
 def orthogonal():
@@ -253,13 +253,13 @@ def branch():
 def redundant():
     net, time = Gated.example(redundant=True), 3.0
     exact = net.integrated(time)
-    a, b = net.a[:3, :3], net.b[:3]
+    a, b, first, second = net.a[:9, :9], net.b[:9], net.start[:9], net.start[9:]
     values, vectors = np.linalg.eigh(a)
-    above = np.maximum(vectors.T @ (2 * a @ net.start[:3] - b), 0.0)
-    first = 0.5 * np.linalg.solve(a, vectors @ (np.exp(-time * values / net.count) * above) + b)
-    printed = np.concatenate([first, first - (net.start[:3] - net.start[3:])])
+    above = np.maximum(vectors.T @ (2 * a @ first - b), 0.0)
+    form = 0.5 * np.linalg.solve(a, vectors @ (np.exp(-time * values / net.count) * above) + b)
+    printed = np.concatenate([form, form - (first - second)])
     what = "two neurons with one gate at $t=3\\tau$, by integration, $C$ fitted to the start"
-    return Measured(what, off(printed, exact), off(net.redundant_solution(time), exact), 1e-8)
+    return Measured(what, off(printed, exact), off(net.solution(time), exact), 1e-8)
 
 
 @NOTE4.erratum(
@@ -296,7 +296,7 @@ def cosines():
 @NOTE4.erratum(
     "(138)",
     r"$-\big[(\tfrac1{s_1}-1)\Lambda_1+\tfrac1{s_0}\Lambda_0\big]u$",
-    r"$-\big[(1-\sqrt{2/\pi}\,\tfrac1{s_1})\Lambda_1+\Lambda_0\big]u$",
+    r"$-\big[(1-\sqrt{2/\pi} \tfrac1{s_1})\Lambda_1+\Lambda_0\big]u$",
     "Note 1 (21) has it right.",
 )
 def fourier_flow():
@@ -337,7 +337,7 @@ def second_moment():
 
 @NOTE4.erratum(
     "(145)–(147)",
-    r"$\tau\dot w=-2\sqrt{2/\pi}\,\Sigma_1w/s_1$, which shrinks to 0",
+    r"$\tau\dot w=-2\sqrt{2/\pi} \Sigma_1w/s_1$, which shrinks to 0",
     r"$-\tfrac14\big(\Sigma_0+(1-\sqrt{2/\pi}/s_1)\Sigma_1\big)w$, with a steady state",
     "Note 1 (20).",
 )

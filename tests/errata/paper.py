@@ -117,7 +117,7 @@ def other_variance():
     return Measured(what, min(errors), off(right, exact))
 
 
-@PAPER.erratum("A.2", r"$\mathrm{alg}=\mathrm{alg}_k$ at $k=2$", r"$\mathrm{alg}=2\,\mathrm{alg}_2-1$")
+@PAPER.erratum("A.2", r"$\mathrm{alg}=\mathrm{alg}_k$ at $k=2$", r"$\mathrm{alg}=2 \mathrm{alg}_2-1$")
 def algebraic():
     a = np.linspace(-0.9, 0.9, 7)
     x = a / np.sqrt(1 - a**2)
@@ -126,7 +126,7 @@ def algebraic():
 
 
 @PAPER.erratum(
-    "Lemma B.1, C.3", r"$\varphi'''(0)=-\sqrt{2/\pi}\,(\kappa^4\sigma^4-3\sigma^2)$", r"$\kappa\sigma^4-3\sigma^2$"
+    "Lemma B.1, C.3", r"$\varphi'''(0)=-\sqrt{2/\pi} (\kappa^4\sigma^4-3\sigma^2)$", r"$\kappa\sigma^4-3\sigma^2$"
 )
 def third_derivative():
     law = lf.marginals.Uniform(scale=2.0)
@@ -140,9 +140,7 @@ def third_derivative():
         table = [(power * b - a) / (power - 1) for a, b in zip(table, table[1:], strict=False)]
     exact, kappa = 6 * table[0], law.kurtosis
     printed, right = (-ROOT * (k * 16 - 3 * 4) for k in (kappa**4, kappa))
-    what = (
-        r"third derivative of $\mathrm E[X\,\mathrm{erf}(X\,\mathrm{alg}^{-1}(a)/\sqrt2)]$ by differences, uniform law"
-    )
+    what = r"third derivative of $\mathrm E[X \mathrm{erf}(X \mathrm{alg}^{-1}(a)/\sqrt2)]$ by differences, uniform law"
     return Measured(what + r" at $\sigma=2$", off(printed, exact), off(right, exact), 1e-6)
 
 
@@ -233,7 +231,7 @@ def class_of_the_row():
 @PAPER.erratum(
     "Def. 1, §4.3",
     r"$R\Lambda U$ has covariance $\Sigma=\Lambda\Lambda^\top$; the shell is $R\equiv1$",
-    r"$\mathrm{Cov}=\tfrac1D\mathrm E[R^2]\,\Sigma$; a shell of covariance $\Sigma$ has $R=\sqrt D$",
+    r"$\mathrm{Cov}=\tfrac1D\mathrm E[R^2] \Sigma$; a shell of covariance $\Sigma$ has $R=\sqrt D$",
     "Only the scale of the data changes.",
 )
 def shell():
@@ -255,7 +253,7 @@ def student_mean():
     return 2 * scale * integral(lambda t: t * density(t), 0, math.inf)
 
 
-@PAPER.erratum("(11)", r"$\Sigma_1w/\sqrt{w^\top\Sigma_1w}$", r"$\tfrac C2\,\Sigma_1w/\sqrt{w^\top\Sigma_1w}$")
+@PAPER.erratum("(11)", r"$\Sigma_1w/\sqrt{w^\top\Sigma_1w}$", r"$\tfrac C2 \Sigma_1w/\sqrt{w^\top\Sigma_1w}$")
 def elliptical_flow():
     w, c = field(), student_mean()
     loss = lambda w: 0.5 - 0.5 * c * root(w, SIGMA1) + 0.25 * w @ (SIGMA0 + SIGMA1) @ w  # noqa: E731

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 from pathlib import Path
 
 from . import confirmed  # noqa: F401  (adds its rows to the sources)
@@ -93,7 +94,8 @@ def result(found):
 
 def line(*cells):
     """One line of a table."""
-    assert not any("|" in cell or "\n" in cell for cell in cells), cells
+    # A bar or a line break would end the cell; some readers take a backslash before punctuation for markdown's own.
+    assert not any(re.search(r"[|\n]|\\[^a-zA-Z]", cell) for cell in cells), cells
     return "| " + " | ".join(cells) + " |\n"
 
 
@@ -111,7 +113,7 @@ def render():
     for source in SOURCES:
         for row in source.confirmed:
             found = measured(row)
-            parts.append(line(source.name, row.equations, f"{found.what}: {result(found)}"))
+            parts.append(line(source.name.partition(" (")[0], row.equations, f"{found.what}: {result(found)}"))
     parts.append("\n" + SHEET)
     return "".join(parts)
 
