@@ -9,6 +9,8 @@ from .compare import compare as compare
 from .compare import onset_times as onset_times
 from .gabor import GaborFit as GaborFit
 from .gabor import fit_gabor as fit_gabor
+from .gates import GateHistory as GateHistory
+from .gates import gates_along as gates_along
 from .metrics import METRICS as METRICS
 from .metrics import Metric as Metric
 from .metrics import measure as measure

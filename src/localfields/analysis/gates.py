@@ -1,0 +1,353 @@
+"""Gates along a run: for how many stimuli a ReLU neuron's gate stays as it is while its field learns (working note 1).
+
+Where gates hardly change, a network of fixed gates describes the run. Also the excess kurtosis of the preactivations,
+which says how far from Gaussian the data look to the neuron.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse, unknown
+from .._spec import Count, Number, Row, num_members
+from .._spec import member as member_of
+from ..stimuli import BlockPulse, Ising, SinglePulse, Stimulus
+from ..stimuli.base import as_key
+from ..tasks import Discrimination
+from ..theory._draws import Covariances
+from ..theory.hypercube import enumerate_states, ising_weights
+from ..theory.pulse import atoms, num_atoms
+from ..trajectory import Trajectory
+from ._moments import exact_kurtosis
+from .metrics import check_trajectory
+
+REFERENCES = ("next", "first", "final")
+MOST_ATOMS = 2**14  # patterns up to which a law is summed and not drawn
+LARGEST_PIECE = 4_000_000  # preactivations held at a time
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GateHistory:
+    """How the gates 1(⟨w, x⟩ + b ≥ 0) of a run agree between records. `gates_along` makes it.
+
+    Probabilities are over the task's stimuli, each class as often as it is shown. Errors are standard errors of the
+    draws, zero where nothing is drawn; fields that are not finite have nan.
+
+    Attributes:
+        times: Flow times of `agreement`, (record,), or (member, record) where the learning rate was swept.
+        agreement: p(t), the probability that the gate is as at the reference: (member, record, neuron).
+        agreement_error: Its standard error.
+        gaussian: What covariances alone say, 1 − arccos(wᵀΣw′/(‖w‖_Σ ‖w′‖_Σ))/π averaged over the classes; exact for
+            elliptical classes. nan for neurons with biases.
+        uniform: Probability that the gate is the same at all records from `since` on, (member, neuron).
+        uniform_error: Its standard error.
+        bound: The union bound below it, 1 − Σ_t (1 − p(t)) over consecutive records; 0 where that says nothing.
+        kurtosis: Excess kurtosis of ⟨w, X⟩ under each class, (member, time, neuron, class), at all times.
+        kurtosis_error: Its standard error.
+        variances: wᵀΣw under each class, the same axes.
+        priors: Probability of each class.
+        reference: What `agreement` compares with.
+    """
+
+    times: np.ndarray
+    agreement: np.ndarray
+    agreement_error: np.ndarray
+    gaussian: np.ndarray
+    uniform: np.ndarray
+    uniform_error: np.ndarray
+    bound: np.ndarray
+    kurtosis: np.ndarray
+    kurtosis_error: np.ndarray
+    variances: np.ndarray
+    priors: tuple[float, ...]
+    reference: str
+
+    @property
+    def mixed_kurtosis(self) -> np.ndarray:
+        """Excess kurtosis of ⟨w, X⟩ over all classes together (each about its own mean), (member, time, neuron).
+
+        Not zero for Gaussian classes: a mixture of normals of different widths has heavy tails.
+        """
+        priors = np.asarray(self.priors)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return ((self.kurtosis + 3) * self.variances**2) @ priors / (self.variances @ priors) ** 2 - 3
+
+
+def gates_along(
+    trajectory: Trajectory,
+    task: Discrimination,
+    *,
+    reference: str = "next",
+    since: float = 0.0,
+    biases: Any = None,
+    num: int = 20_000,
+    seed: int = 0,
+) -> GateHistory:
+    """Follow the gates of every neuron and member along a run.
+
+    Args:
+        trajectory: From `train` or `solve`, with weights recorded; recorded biases count.
+        task: What it was trained on.
+        reference: `next` compares each record with the one after it, as the note does; `first` and `final` with the
+            first and the last record.
+        since: Flow time from which `uniform` and `bound` count.
+        biases: Fixed biases, (neuron,), where the network has such.
+        num: Draws of each class, for what has no closed form; 0 leaves that out.
+        seed: Of the draws.
+
+    Returns:
+        Agreement over time, uniform agreement, and kurtosis. Classes with few patterns (pulses, Ising rings up to 14
+        sites) are summed; agreement of elliptical classes, and the kurtosis of those and of Ising rings, is exact.
+
+    Raises:
+        InputError: When task and trajectory do not fit, or there is only one record.
+
+    Example:
+        >>> import localfields as lf
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> run = lf.solve(task, lf.theory.ExactIsing(), times=[0, 1, 3, 10, 20, 40], members=2)
+        >>> found = gates_along(run, task)
+        >>> found.agreement.shape, bool(found.agreement[:, -1].min() > 0.99)  # a bump has formed: its gate is settled
+        ((2, 5, 1), True)
+        >>> bool((found.bound <= found.uniform).all()), found.kurtosis[0, -1, 0].round(1).tolist()
+        (True, [-1.7, -1.8])
+    """
+    check_trajectory(trajectory)
+    if reference not in REFERENCES:
+        unknown("`reference`", reference, REFERENCES)
+    num, seed = Count(0, 10**9).check("num", num), Count(0, 2**63 - 1).check("seed", seed)
+    if trajectory.shape != task.shape:
+        got = Said(f"a task on {task.shape} for fields on {trajectory.shape}")
+        refuse("The lattice", got, "the same", "Give the task that the trajectory was made from.")
+    fields, bias = _fields(trajectory, biases)
+    members, records, neurons = bias.shape
+    if records < 2:
+        refuse("The records of the trajectory", records, "at least two", "Record more often.")
+    flow = np.broadcast_to(trajectory.times, (members, records))
+    counted = flow >= float(Number(low=0, closed=True).check("since", since)) * (1 - 1e-9)
+    if (counted.sum(axis=1) < 2).any():
+        refuse("`since`", since, f"before the last record but one, {flow[:, -2].min():g}", "Start earlier.")
+    swept = num_members(task)
+    if swept is not None and swept != members:
+        refuse("The sweep of the task", swept, f"as long as the {members} members", "Give the task of the trajectory.")
+    parts = []
+    for rows in [slice(None)] if swept is None else [slice(m, m + 1) for m in range(members)]:
+        one = task if swept is None else member_of(task, rows.start)
+        parts.append(_one_task(one, fields[rows], bias[rows], counted[rows], reference, num, seed))
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    sound = np.isfinite(fields).all(axis=-1) & np.isfinite(bias)
+    records_of = trajectory.times if reference != "next" else trajectory.times[..., :-1]
+    found = _without_bad(found, sound, counted, reference)
+    return GateHistory(times=records_of, priors=tuple(task.priors), reference=reference, **found)
+
+
+def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Fields of unit length, (member, time, neuron, size), and biases in the same units, (member, time, neuron)."""
+    weights = trajectory.weights
+    fields = weights.reshape(*weights.shape[:3], -1).astype(np.float64)
+    bias = np.asarray(trajectory.series.get("biases", np.zeros(fields.shape[:3])), np.float64)
+    if biases is not None:
+        fixed = Row(hint="Give one number a neuron.").check("biases", biases)
+        if fixed.shape != (fields.shape[2],):
+            refuse("`biases`", Said(f"{fixed.size} numbers"), f"{fields.shape[2]}, one a neuron", "Give one each.")
+        bias = bias + fixed
+    with np.errstate(invalid="ignore"):  # of a member that diverged
+        length = np.linalg.norm(fields, axis=-1)
+        length = np.where(length > 0, length, 1.0)
+        return fields / length[..., None], bias / length
+
+
+def _one_task(
+    task: Discrimination, fields: np.ndarray, bias: np.ndarray, counted: np.ndarray, reference: str, num: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Everything for members that share one task."""
+    rows = np.swapaxes(fields, 1, 2)  # (member, neuron, time, size)
+    lead, size = rows.shape[:3], rows.shape[3]
+    flat, offsets = rows.reshape(-1, lead[2], size), np.swapaxes(bias, 1, 2).reshape(-1, lead[2])
+    mask = np.repeat(counted, lead[1], axis=0)
+    classes = [_one_class(one, flat, offsets, mask, reference, num, (seed, c)) for c, one in enumerate(task.stimuli)]
+    priors = np.asarray(task.priors)
+
+    def mean(name: str) -> np.ndarray:
+        return np.tensordot(priors, np.stack([one[name] for one in classes]), 1)
+
+    def error(name: str) -> np.ndarray:
+        return np.sqrt(np.tensordot(priors**2, np.stack([one[name] ** 2 for one in classes]), 1))
+
+    def back(values: np.ndarray) -> np.ndarray:
+        """From (member × neuron, time) to (member, time, neuron)."""
+        return np.swapaxes(values.reshape(*lead[:2], *values.shape[1:]), 1, 2)
+
+    def each(name: str) -> np.ndarray:
+        return np.stack([back(one[name]) for one in classes], axis=-1)
+
+    flips = np.where(mask[:, :-1], 1 - mean("next"), 0.0).sum(axis=1)
+    return {
+        "agreement": back(mean("agreement")),
+        "agreement_error": back(error("agreement_error")),
+        "gaussian": back(mean("gaussian")),
+        "uniform": mean("uniform").reshape(lead[:2]),
+        "uniform_error": error("uniform_error").reshape(lead[:2]),
+        "bound": np.maximum(1 - flips, 0.0).reshape(lead[:2]),
+        "kurtosis": each("kurtosis"),
+        "kurtosis_error": each("kurtosis_error"),
+        "variances": each("variances"),
+    }
+
+
+def _one_class(
+    stimulus: Stimulus,
+    fields: np.ndarray,
+    bias: np.ndarray,
+    mask: np.ndarray,
+    reference: str,
+    num: int,
+    seed: tuple[int, int],
+) -> dict[str, np.ndarray]:
+    """Everything under one class, for fields (field, time, size)."""
+    stimulus.require_one("for gates along a run")
+    covariance = Covariances(stimulus)
+    seen = covariance.times(fields.reshape(-1, fields.shape[2])).reshape(fields.shape)
+    variances = np.einsum("fti,fti->ft", fields, seen)
+    found: dict[str, Any] = {"variances": variances, "gaussian": _by_covariance(fields, seen, bias, reference)}
+    known = _atoms(stimulus)
+    shift = stimulus.mean() * fields.sum(axis=2)
+    if known is not None:
+        with jax.enable_x64(True):
+            sums = _tally(fields, bias, mask, variances, shift, *known, reference=reference)
+        found |= _probabilities(sums, np.inf)
+    elif num:
+        found |= _probabilities(_drawn(stimulus, fields, bias, mask, variances, shift, num, seed, reference), num)
+    else:
+        width = fields.shape[1] - (reference == "next")
+        for name, shape in (
+            ("agreement", (width,)),
+            ("next", (fields.shape[1] - 1,)),
+            ("uniform", ()),
+            ("kurtosis", ()),
+        ):
+            shape = fields.shape[:2] if name == "kurtosis" else (len(fields), *shape)
+            found |= {name: np.full(shape, np.nan), f"{name}_error": np.full(shape, np.nan)}
+    if stimulus.elliptical and stimulus.sign_symmetric and not bias.any():
+        found |= {"agreement": found["gaussian"], "agreement_error": np.zeros_like(found["gaussian"])}
+        found["next"] = _by_covariance(fields, seen, bias, "next")
+    if (exact := exact_kurtosis(stimulus, fields)) is not None:
+        found |= {"kurtosis": exact, "kurtosis_error": np.zeros_like(exact)}
+    return found
+
+
+def _by_covariance(fields: np.ndarray, seen: np.ndarray, bias: np.ndarray, reference: str) -> np.ndarray:
+    """1 − arccos(correlation)/π, for elliptical laws; nan with biases."""
+    if reference == "next":
+        fields, seen, others, theirs = fields[:, :-1], seen[:, :-1], fields[:, 1:], seen[:, 1:]
+    else:
+        at = slice(0, 1) if reference == "first" else slice(-1, None)
+        others, theirs = fields[:, at], seen[:, at]
+    # From |u − v| and |u + v| of vectors of unit length: arccos would lose half of the digits near one.
+    one, other = (np.sqrt(np.maximum((a * b).sum(axis=2), 0)) for a, b in ((fields, seen), (others, theirs)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        u, v = fields / one[..., None], others / other[..., None]
+        su, sv = seen / one[..., None], theirs / other[..., None]
+        apart = np.sqrt(np.maximum(((u - v) * (su - sv)).sum(axis=2), 0))
+        together = np.sqrt(np.maximum(((u + v) * (su + sv)).sum(axis=2), 0))
+        found = 1 - 2 / np.pi * np.arctan2(apart, together)
+    return np.where(bias.any(), np.nan, found)
+
+
+def _atoms(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray] | None:
+    """All patterns of a law with few of them, and their probabilities."""
+    if isinstance(stimulus, Ising) and 2**stimulus.size <= MOST_ATOMS:
+        states = enumerate_states(stimulus.size).astype(np.float64)
+        return states, ising_weights(states, stimulus.coupling)
+    if isinstance(stimulus, (SinglePulse, BlockPulse)) and num_atoms(stimulus) <= MOST_ATOMS:
+        patterns, weights = atoms(stimulus)
+        return np.asarray(patterns, np.float64).reshape(len(weights), -1), np.asarray(weights, np.float64)
+    return None
+
+
+def _drawn(
+    stimulus: Stimulus,
+    fields: np.ndarray,
+    bias: np.ndarray,
+    mask: np.ndarray,
+    variances: np.ndarray,
+    shift: np.ndarray,
+    num: int,
+    seed: tuple[int, int],
+    reference: str,
+) -> dict[str, np.ndarray]:
+    """Means over draws, in pieces of one size."""
+    piece = min(num, max(16, LARGEST_PIECE // bias.size))
+    pieces = -(-num // piece)
+    total: dict[str, np.ndarray] = {}
+    with jax.enable_x64(False):
+        key = jax.random.fold_in(as_key(seed[0]), seed[1])
+        weights = np.full(piece, 1 / (piece * pieces))
+        for own in jax.random.split(key, pieces):
+            x = stimulus.sample(own, piece)
+            sums = _tally(fields, bias, mask, variances, shift, x, weights, reference=reference)
+            total = {name: total.get(name, 0.0) + np.asarray(value, np.float64) for name, value in sums.items()}
+    return total
+
+
+@functools.partial(jax.jit, static_argnames="reference")
+def _tally(
+    fields: Any, bias: Any, mask: Any, variances: Any, shift: Any, x: Any, weights: Any, *, reference: str
+) -> dict[str, jax.Array]:
+    """Weighted sums over stimuli (draw, size) of what is asked of fields (field, time, size)."""
+    s = jnp.einsum("fti,pi->ftp", fields, x, precision=jax.lax.Precision.HIGHEST)
+    gate = s + bias[..., None] >= 0
+    following = gate[:, :-1] == gate[:, 1:]
+    if reference == "next":
+        same = following
+    else:
+        same = gate == (gate[:, :1] if reference == "first" else gate[:, -1:])
+    # Same at all counted records: no change between two of them.
+    steady = jnp.all(following | ~mask[:, :-1, None], axis=1)
+    square = (s - shift[..., None]) ** 2 / jnp.where(variances > 0, variances, 1.0)[..., None]
+    return {
+        "agreement": same @ weights,
+        "next": following @ weights,
+        "uniform": steady @ weights,
+        "fourth": square**2 @ weights,
+        "eighth": square**4 @ weights,
+    }
+
+
+def _probabilities(sums: Any, num: float) -> dict[str, np.ndarray]:
+    """Probabilities and kurtosis with their standard errors, from means over so many draws (∞: all patterns)."""
+    found = {}
+    for name in ("agreement", "next", "uniform"):
+        p = np.clip(np.asarray(sums[name], np.float64), 0, 1)
+        # With one more of each, so that an error is stated also where all draws agree.
+        error = 0.0 if math.isinf(num) else np.sqrt((p * num + 1) * ((1 - p) * num + 1) / (num + 2) ** 3)
+        found |= {name: p, f"{name}_error": np.broadcast_to(error, p.shape)}
+    fourth, eighth = (np.asarray(sums[name], np.float64) for name in ("fourth", "eighth"))
+    spread = 0.0 if math.isinf(num) else np.sqrt(np.maximum(eighth - fourth**2, 0) / num)
+    return found | {"kurtosis": fourth - 3, "kurtosis_error": np.broadcast_to(spread, fourth.shape)}
+
+
+def _without_bad(
+    found: dict[str, np.ndarray], sound: np.ndarray, counted: np.ndarray, reference: str
+) -> dict[str, np.ndarray]:
+    """Put nan where a field that takes part is not finite; no kurtosis where it is zero."""
+    if reference == "next":
+        pair = sound[:, :-1] & sound[:, 1:]
+    else:
+        pair = sound & (sound[:, :1] if reference == "first" else sound[:, -1:])
+    whole = (sound | ~counted[:, :, None]).all(axis=1)
+    some = sound & (found["variances"] > 0).all(axis=-1)
+    keep = {"agreement": pair, "gaussian": pair, "uniform": whole, "bound": whole, "kurtosis": some[..., None]}
+    clean = dict(found)
+    for name, good in keep.items():
+        for key in (name, f"{name}_error"):
+            if key in clean:
+                clean[key] = np.where(good, clean[key], np.nan)
+    return clean
