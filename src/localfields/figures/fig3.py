@@ -46,7 +46,8 @@ class Row:
 
 # The noise of `orbit` is that of the Fourier modes which the field has. Measured along a run, 900 draws a class have at
 # most a quarter of the gradient variance of a batch of 10 000, and as much as it (5.9 · 150/900 at most, on Kur(5)) in
-# the few modes of a wave. The paper's own noise is kept for Ising data, where it can decide the position (§4.2).
+# the few modes of a wave (`benchmarks/test_figures.py` measures the sum). The paper's own noise is kept for Ising
+# data, where it can decide the position (§4.2).
 ROWS: dict[str, Row] = {
     "Ising": Row(
         (Ising((SITES,), coupling=0.3), Ising((SITES,), coupling=0.7)),

@@ -23,7 +23,8 @@ STEPS = {SHARP: 10_000, GAUSSIAN: 5000}
 MEMBERS = {SHARP: 28, GAUSSIAN: 8}
 # Draws of `orbit`, half of them a class. Its noise is that of the Fourier modes which the field has: a localized field
 # has all of them alike, a wave has few. Measured along a run, against the gradient variance of a batch of 50 000: at
-# gain 100 at most 0.7; at gain 0.01 an eighth, and about as much as it in the lowest modes, where a wave is.
+# gain 100 at most 0.7; at gain 0.01 an eighth, and about as much as it in the lowest modes, where a wave is
+# (`benchmarks/test_figures.py` measures the sums).
 BATCH = {SHARP: 200, GAUSSIAN: 1400}
 SMALL = 0.1  # relative distance below which two fields count as the same
 NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
