@@ -5,6 +5,7 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 
 import localfields as lf
 from localfields.theory import ExactIsing, LinearResponse
@@ -64,7 +65,8 @@ def symmetry():
     half = rng.normal(size=(5, 5))
     covariance = half @ half.T
     lower = np.linalg.cholesky(covariance)
-    a = lower @ np.linalg.qr(rng.normal(size=(5, 5)))[0] @ np.linalg.inv(lower)  # AX has the law of X
+    spin = rng.normal(size=(5, 5))
+    a = lower @ scipy.linalg.expm(spin - spin.T) @ np.linalg.inv(lower)  # AX has the law of X
     assert off(a @ covariance @ a.T, covariance) < 1e-10
     w = rng.normal(size=5)
     f = lambda w: gaussian_response(covariance, w)  # noqa: E731

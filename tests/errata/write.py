@@ -48,12 +48,14 @@ Checked in the same way, and found right. Errors are those of the printed form.
 
 SHEET = """## Where the corrections were corrected
 
-The rows come from a formula sheet made before this library. Five of its statements needed care:
+The rows come from a formula sheet made before this library. Six of its statements needed care:
 
 - Eq. (2) of the paper: the sheet sets −0.607 against +0.604. The first is the correlation of neighbors on 12 sites, the
   second on 40; on one ring the two signs give ∓0.607 (12 sites) or ∓0.604 (40).
 - Note 3 (5): the sheet's ¼[σ(|z| + b) − 1] holds for negative biases only, those of the localized population; for the
   oscillatory one, with positive biases, it is ¼[1 + σ(b − |z|)].
+- Note 1 (54): the sheet holds that $e^C>0$ cannot start below the end. It can, with eigenvectors of the right signs;
+  what is wrong is the missing $1/K$, and the $t$ in $w(\\infty)$.
 - Note 4 (63), (76): the sheet's 0.862 and 0.757 are 0.868 and 0.760, by quadrature and by the formula it gives.
 - Note 2, $g\\sim x^{-1/2}$, and Proposition 3.3 of the paper are not wrong; they are sharpened.
 - Sizes of errors that the sheet quotes (184 % to 1090 %, 37 %, 499 %, …) belong to fields that it does not give; those
