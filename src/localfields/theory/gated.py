@@ -229,11 +229,11 @@ def _groups(task: Any, gates: Any, draws: int | None, seed: int) -> tuple[np.nda
     parts = zip(task.stimuli, task.priors, task.targets()[:, 0], strict=True)
     for index, (stimulus, prior, label) in enumerate(parts):
         stimulus.require_one("for gates")
-        moments = gate_moments(stimulus, gates, draws, seed + index)
+        moments = gate_moments(stimulus, gates, draws, seed + index, pulls=bool(label))
         if moments is None:
             return None
-        # A class with label zero does not pull: its first moment, even if measured, is no part of b.
         second = second + prior * moments.second
+        # Of a class that does not pull nothing enters b, not even an axis of groups.
         first = first + (prior * label * moments.first if label else np.zeros((1, moments.first.shape[1])))
     return second, first
 
