@@ -14,7 +14,6 @@ from localfields._check import InputError
 from localfields.lattice import matrix
 from localfields.theory import Response
 from localfields.theory.hypercube import (
-    active_entries,
     bump,
     bump_response,
     enumerate_states,
@@ -25,10 +24,9 @@ from localfields.theory.hypercube import (
     ising_fourth,
     ising_weights,
     meet_in_the_middle_response,
-    polygon_bound,
-    separation,
 )
 from localfields.theory.ising import ExactIsing
+from localfields.theory.separation import active_entries, polygon_bound, separation
 from localfields.trajectory import inverse_participation_ratio
 
 from .sheet import agree, fits, rounds_to

@@ -37,6 +37,10 @@ from .race import Race as Race
 from .race import race as race
 from .reduced import dominance as dominance
 from .reduced import dominant_modes as dominant_modes
+from .separation import active_entries as active_entries
+from .separation import separation as separation
+from .symmetry import check_symmetries as check_symmetries
+from .symmetry import jacobian as jacobian
 from .tiled import tiled_output as tiled_output
 from .validity import check_trajectory as check_trajectory
 
