@@ -7,7 +7,7 @@ import scipy.special
 
 import localfields as lf
 from localfields.theory import Amplifier
-from localfields.theory.hypercube import enumerate_states, enumerated_response, ising_weights, separation
+from localfields.theory.hypercube import enumerate_states, enumerated_response, ising_weights
 from localfields.theory.linear import response_jacobian
 
 from .common import (
@@ -175,7 +175,7 @@ def fourier_flow():
 def indicators():
     states, w = enumerate_states(5).astype(float), field(5)
     inside = states[states @ w >= 0]
-    smallest = abs(separation(w, 5) - np.abs(states @ w).min())
+    smallest = abs(lf.theory.separation(w, 5) - np.abs(states @ w).min())
     counted = (states[:, None, :] == inside[None, :, :]).all(axis=2).sum(axis=1)
     factors = (0.5 * np.sign(inside)[None] * (states[:, None, :] + inside[None])).prod(axis=2).sum(axis=1)
     gate = states @ w >= 0

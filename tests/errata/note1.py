@@ -187,7 +187,7 @@ def gated_flow():
     "(54)–(56), (58); note 4 (88)–(90), (102)–(107)",
     r"$w(t)=A^{-1}Pe^{-t\Lambda/K\tau+C}\mathbf 1+A^{-1}b$; $w(\infty)$ with $t$ in it",
     r"$w(t)=KA^{-1}b+e^{-At/K^2\tau}\big(w_0-KA^{-1}b\big)$",
-    r"The missing $1/K$ of (48); the end has no $t$; and $e^C>0$ fits a start only with eigenvectors $P$ of signs chosen "
+    r"The missing $1/K$ of (48); the end has no $t$; and $e^C>0$ fits a start only with $P$ of signs chosen "
     "for it.",
 )
 def gated_solution():

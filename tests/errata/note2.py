@@ -15,9 +15,8 @@ from localfields.theory.hypercube import (
     enumerated_response,
     ising_fourth,
     ising_weights,
-    polygon_bound,
-    separation,
 )
+from localfields.theory.separation import polygon_bound
 
 from .common import C0, C1, ISING, P1, field, ising_loss, neuron, spins_response
 from .paper import STUDENT, student_mean
@@ -157,7 +156,7 @@ def integer_program():
     w = field(12)
     states = enumerate_states(12).astype(float)
     exact = float(np.max(-((states @ w) ** 2)))
-    delta = separation(w, 12)
+    delta = lf.theory.separation(w, 12)
     assert polygon_bound(w) == 0 < delta
     what = "the integer program for 12 random weights, enumerated"
     return Measured(what, off(-math.sqrt(delta), exact), off(-(delta**2), exact), 1e-9)
