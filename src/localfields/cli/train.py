@@ -53,7 +53,7 @@ def _command(cls: Any, own: Any, task_options: Any, of_network: Any) -> Any:
 def _train(task: Any, network: Any, out: str, plot: bool, overwrite: bool, every: str, **values: str) -> None:
     from rich.console import Console
 
-    from ..training import Record, train
+    from .. import Record, train  # with the exact gradients that theories offer
 
     target, picture = output_files(name_of(type(task.stimuli[0])), out, plot, overwrite)
     whole = ("steps", "batch", "members", "seed")
