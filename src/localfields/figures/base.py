@@ -68,6 +68,19 @@ class Results(Mapping[str, Trajectory]):
 
     scale: Scale
     runs: Mapping[str, Trajectory]
+    kept: dict[Any, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, name: Any, compute: Callable[[], T]) -> T:
+        """What drawing and claims both need and takes its time: computed for the first that asks.
+
+        Example:
+            >>> results = Results("tiny", {})
+            >>> results.once("sum", lambda: 1 + 1), results.once("sum", lambda: 1 / 0)
+            (2, 2)
+        """
+        if name not in self.kept:
+            self.kept[name] = compute()
+        return self.kept[name]
 
     def __getitem__(self, name: str) -> Trajectory:
         """The run of that name."""

@@ -130,18 +130,17 @@ def draw(results: Results) -> Any:
         draw_committee(ax, beside, run.final[member], populations(run), member)
         group.suptitle(title, fontsize=10)
     one, two, three = bottom.subplots(1, 3)
-    _draw_worth(one, runs, scale)
+    _draw_worth(one, values_of(results))
     _draw_starts(two, three, started, names)
     return figure
 
 
-def _draw_worth(ax: Any, runs: Mapping[str, Trajectory], scale: Scale) -> None:
+def _draw_worth(ax: Any, worth: Mapping[str, np.ndarray]) -> None:
     from ..plots.fields import SMALL
     from ..plots.populations import NEGATIVE
     from ..plots.populations import POSITIVE as BLUE
     from ..plots.stimulus import GRAY
 
-    worth = values_of(runs, scale)
     colors = (GRAY, NEGATIVE, BLUE, NEGATIVE, BLUE)
     for place, (values, color) in enumerate(zip(worth.values(), colors, strict=True)):
         ax.barh(-place, values.mean() - 0.5, left=0.5, color=color, alpha=0.35, lw=0)
@@ -189,8 +188,9 @@ def _small(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def values_of(runs: Mapping[str, Trajectory], scale: Scale) -> dict[str, np.ndarray]:
+def values_of(results: Results) -> dict[str, np.ndarray]:
     """P(ŷ(X₁) > ŷ(X₀)) of whole committees, of the parts of those with both populations, and of those with one."""
+    runs = runs_of(results)
     both = runs[BOTH]
     bias = both.biases[:, -1]
     parts = {
@@ -199,7 +199,9 @@ def values_of(runs: Mapping[str, Trajectory], scale: Scale) -> dict[str, np.ndar
         "both, its positive biases": (both, bias > 0),
         **{name: (runs[name], runs[name].biases[:, -1] == runs[name].biases[:, -1]) for name in LABELS},
     }
-    return {name: ranked(run, which, scale) for name, (run, which) in parts.items()}
+    return results.once(
+        "ranked", lambda: {name: ranked(run, which, results.scale) for name, (run, which) in parts.items()}
+    )
 
 
 def questions(results: Results) -> Sequence[Question]:
@@ -208,7 +210,7 @@ def questions(results: Results) -> Sequence[Question]:
     found = {name: populations(run) for name, run in runs.items()}
     return [
         _equal(found, runs),
-        _alone(found, runs, scale),
+        _alone(found, runs, values_of(results)),
         _unbalanced(found, runs, scale),
         _positive(found, runs, scale),
     ]
@@ -237,8 +239,9 @@ def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> 
     )
 
 
-def _alone(found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale) -> Question:
-    worth = values_of(runs, scale)
+def _alone(
+    found: Mapping[str, Populations], runs: Mapping[str, Trajectory], worth: Mapping[str, np.ndarray]
+) -> Question:
     kinds = [
         100 * getattr(found[name], kind).mean(axis=1)
         for name, kind in ((LOCALIZED, "localized"), (OSCILLATORY, "oscillatory"))

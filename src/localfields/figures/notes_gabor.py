@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,15 +53,10 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     return {RELU: relu, ERF: population_experiments(scale)[SPLIT]}
 
 
-@functools.lru_cache(maxsize=64)
-def _fitted(data: bytes, shape: tuple[int, ...]) -> GaborFit:
-    return fit_gabor(np.frombuffer(data).reshape(shape))
-
-
-def fitted(fields: np.ndarray) -> GaborFit:
-    """Fits are drawn and talked about: done once."""
-    fields = np.ascontiguousarray(fields, float).reshape(-1, SITES)
-    return _fitted(fields.tobytes(), fields.shape)
+def fitted(results: Results, name: str, gain: float) -> GaborFit:
+    """The best Gabors of one group of fields."""
+    fields = fields_by_gain(results)[name][gain].astype(float)
+    return results.once((name, gain), lambda: fit_gabor(fields))
 
 
 def fields_by_gain(results: Results) -> dict[str, dict[float, np.ndarray]]:
@@ -80,17 +74,17 @@ def fields_by_gain(results: Results) -> dict[str, dict[float, np.ndarray]]:
     return found
 
 
-def medians(values: Mapping[float, np.ndarray], what: str) -> tuple[np.ndarray, np.ndarray]:
+def medians(results: Results, name: str, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Gains, and of each the lower quartile, median and upper quartile of a number of the fits, (gain, 3)."""
-    rows = [np.quantile(getattr(fitted(fields), what), [0.25, 0.5, 0.75]) for fields in values.values()]
-    return np.array(list(values)), np.array(rows)
+    of = list(fields_by_gain(results)[name])
+    rows = [np.quantile(getattr(fitted(results, name, gain), what), [0.25, 0.5, 0.75]) for gain in of]
+    return np.array(of), np.array(rows)
 
 
 def uncertainties(results: Results) -> np.ndarray:
     """Of the ReLU committees' fields over time, (gain, time, field)."""
-    run = results[RELU]
     size = len(gains(results.scale))
-    values = uncertainty(run.weights.astype(float))  # member, time, neuron
+    values = results.once("uncertainty", lambda: uncertainty(results[RELU].weights.astype(float)))
     return np.moveaxis(values.reshape(size, -1, *values.shape[1:]), 2, 1).reshape(size, values.shape[1], -1)
 
 
@@ -108,19 +102,24 @@ def draw(results: Results) -> Any:
     shown = [shown[place] for place in np.linspace(0, len(shown) - 1, 4).round().astype(int)]
     for ax, gain in zip(grid[0], shown, strict=True):
         fields = groups[RELU][gain]
-        fit = fitted(fields)
+        fit = fitted(results, RELU, gain)
         typical = int(np.argsort(fit.error)[len(fit.error) // 2])
         ax.axhline(0, color=GRAY, lw=0.5)
-        ax.plot(fields[typical], color="black", lw=1.3, label="field")
-        ax.plot(fit.curve()[typical], color=ORANGE, lw=1.2, ls="--", label="Gabor")
+        moved = SITES // 2 - int(np.abs(fields[typical]).argmax())
+        ax.plot(np.roll(fields[typical], moved), color="black", lw=1.3, label="field")
+        ax.plot(np.roll(fit.curve()[typical], moved), color=ORANGE, lw=1.2, ls="--", label="Gabor")
         ax.set_title(f"ReLU, gain {gain:g}: error {100 * fit.error[typical]:.0f} %", fontsize=9)
         ax.set_xlabel("site")
     grid[0, 0].legend(frameon=False, fontsize=SMALL)
     for ax, what, factor, label in zip(
-        grid[1], ("error", "width", "frequency"), (100, 1, 1), ("error (%)", "width (sites)", "cycles"), strict=False
+        grid[1],
+        ("error", "width", "frequency"),
+        (100, 1, 1),
+        ("error (%)", "width (sites)", "frequency (cycles)"),
+        strict=False,
     ):
-        for (name, values), color in zip(groups.items(), ("black", ORANGE, BLUE), strict=True):
-            at_gain, quartiles = medians(values, what)
+        for name, color in zip(groups, ("black", ORANGE, BLUE), strict=True):
+            at_gain, quartiles = medians(results, name, what)
             ax.fill_between(at_gain, *(factor * quartiles[:, [0, 2]].T), color=color, alpha=0.13, lw=0)
             ax.plot(at_gain, factor * quartiles[:, 1], "o-", color=color, ms=3.5, lw=1.1, label=name)
         ax.set(xscale="log", xlabel="gain", ylabel=label, ylim=(0, None))
@@ -162,12 +161,12 @@ def questions(results: Results) -> Sequence[Question]:
     groups = fields_by_gain(results)
     relu = groups[RELU]
     low, high = min(relu), max(relu)
-    errors = {name: medians(values, "error") for name, values in groups.items()}
+    errors = {name: medians(results, name, "error") for name in groups}
     parts = "; ".join(
         f"{name}: " + ", ".join(f"{gain:g}: {100 * row[1]:.0f}" for gain, row in zip(*pair, strict=True))
         for name, pair in errors.items()
     )
-    at_low, at_high = (float(np.median(fitted(relu[gain]).error)) for gain in (low, high))
+    at_low, at_high = (float(np.median(fitted(results, RELU, gain).error)) for gain in (low, high))
     waves = 100 * float(np.median(fit_sinusoid(relu[low].astype(float)).error))
     count = f"{seeds(results.scale)} seeds of {HIDDEN} ReLU neurons a gain, one committee a gain for erf; medians"
     return [
@@ -181,7 +180,7 @@ def questions(results: Results) -> Sequence[Question]:
             "or fewer",
             count,
         ),
-        _parameters(groups, count),
+        _parameters(results, count),
         _shrinking(results),
     ]
 
@@ -195,17 +194,19 @@ def _verdict(at_low: float, at_high: float, results: Results) -> str:
     return "In both." if at_low < CLOSE else "In neither." if at_high > CLOSE else "On Gaussian data only."
 
 
-def _parameters(groups: Mapping[str, Mapping[float, np.ndarray]], count: str) -> Question:
+def _parameters(results: Results, count: str) -> Question:
     parts = []
-    for name, values in groups.items():
+    for name in fields_by_gain(results):
         rows = [
             f"{gain:g}: {width[1]:.1f} sites, {cycles[1]:.1f} cycles"
-            for gain, width, cycles in zip(*medians(values, "width"), medians(values, "frequency")[1], strict=True)
+            for gain, width, cycles in zip(
+                *medians(results, name, "width"), medians(results, name, "frequency")[1], strict=True
+            )
         ]
         parts.append(f"{name}, " + ", ".join(rows))
-    widths = medians(groups[RELU], "width")[1][:, 1]
+    widths = medians(results, RELU, "width")[1][:, 1]
     narrower = widths[-1] < widths[0] / 2
-    even = np.abs(np.cos(fitted(groups[RELU][max(groups[RELU])]).phase))
+    even = np.abs(np.cos(fitted(results, RELU, max(gains(results.scale))).phase))
     return Question(
         "GAB2",
         "note 1, uncertainty principle",

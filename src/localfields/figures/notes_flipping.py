@@ -1,0 +1,197 @@
+"""Note 1, Fig. 3: how often the gates of a ReLU committee change while it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis.gates import GateHistory, gates_along
+from ..experiments import Experiment, Training
+from ..networks import Committee
+from ..stimuli import NLGP
+from ..tasks import Discrimination
+from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+
+SITES, HIDDEN, XI = 40, 12, (1.0, 2.0)
+NOTE, LONG = "the note's run", "ours, longer"
+GAINS = {NOTE: 0.01, LONG: 3.0}
+
+
+def task(gain: float) -> Discrimination:
+    """Two lengthscales at one gain."""
+    return Discrimination(*(NLGP((SITES,), xi=xi, gain=gain) for xi in XI))  # type: ignore[arg-type]
+
+
+def experiments(scale: Scale) -> Mapping[str, Experiment]:
+    """The note's committee; and one on data far from Gaussian, until its fields have their shape."""
+    network = Committee(HIDDEN, init_scale=1.0)  # pyright: ignore[reportCallIssue]
+    note = Training(
+        learning_rate=0.01,
+        steps=at(scale, paper=5000, quick=1000, tiny=40),
+        batch=at(scale, paper=10_000, quick=1000, tiny=20),
+        every=at(scale, paper=20, quick=20, tiny=10),
+        what=("weights",),
+    )
+    longer = Training(
+        learning_rate=1.0,
+        steps=at(scale, paper=3000, quick=1500, tiny=40),
+        batch=at(scale, paper=50, quick=20, tiny=2),
+        estimator="orbit",
+        every=at(scale, paper=20, quick=20, tiny=10),
+        what=("weights",),
+    )
+    return {name: Experiment(task(GAINS[name]), network, how) for name, how in ((NOTE, note), (LONG, longer))}
+
+
+def histories(results: Results, name: str) -> tuple[GateHistory, GateHistory]:
+    """Against the record that follows, counted from half time on; and against the last, counted from the start."""
+    run, draws = results[name], at(results.scale, paper=10_000, quick=1000, tiny=100)
+
+    def compute() -> tuple[GateHistory, GateHistory]:
+        about = task(GAINS[name])
+        late = gates_along(run, about, reference="next", since=float(run.times[-1]) / 2, num=draws)
+        return late, gates_along(run, about, reference="final", num=draws)
+
+    return results.once(("gates", name), compute)
+
+
+def draw(results: Results) -> Any:
+    """As the note: agreement of gates over time, kurtosis of preactivations, final fields; a row a gain."""
+    from matplotlib.figure import Figure
+
+    from ..plots.fields import SMALL
+    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
+
+    figure: Any = Figure(figsize=(11, 5.8), layout="constrained")
+    grid = figure.subplots(2, 4)
+    for row, name in zip(grid, GAINS, strict=True):
+        late, whole = histories(results, name)
+        run = results[name]
+        row[0].plot(late.times, 100 * (1 - late.agreement[0]), color=BLUE, lw=0.7, alpha=0.7)
+        row[0].plot([], [], color=BLUE, lw=0.7, label="drawn")
+        row[0].plot(late.times, 100 * (1 - late.gaussian[0].mean(axis=1)), "k--", lw=1, label="by covariance, mean")
+        row[0].set(ylabel="gates that flip (%)", ylim=(0, None))
+        row[0].legend(frameon=False, fontsize=SMALL - 1)
+        kurtosis = whole.kurtosis[0].mean(axis=2)
+        row[1].plot(run.times, kurtosis, color=GREEN, lw=0.7, alpha=0.8)
+        row[1].axhline(0, color=GRAY, lw=0.6)
+        row[1].set(ylabel="excess kurtosis of ⟨w, x⟩", ylim=(min(-0.3, 1.1 * np.nanmin(kurtosis)), 0.3))
+        largest = 1.1 * np.abs(run.final[0]).max()
+        for place, field in enumerate(run.final[0]):
+            row[2].plot(field / largest - 2 * (place // 2), color=ORANGE, lw=0.9, alpha=1 if place % 2 else 0.55)
+        row[2].set_yticks([])
+        order = np.argsort(whole.uniform[0])
+        for values, color, label in (
+            (late.uniform[0], BLUE, "from half time on"),
+            (whole.uniform[0], ORANGE, "from the start"),
+        ):
+            row[3].plot(100 * values[order], "o-", color=color, ms=3.5, lw=0.8, label=label)
+        row[3].plot(100 * late.bound[0][order], "v:", color=BLUE, ms=3.5, lw=0.8, mfc="none", label="its union bound")
+        row[3].set(ylim=(0, 102), ylabel="gates that never flip (%)")
+        row[0].annotate(
+            f"{name}: gain {GAINS[name]:g}",
+            (-0.32, 0.5),
+            xycoords="axes fraction",
+            rotation=90,
+            va="center",
+            fontsize=9,
+        )
+    grid[0, 3].legend(frameon=False, fontsize=SMALL - 1, loc="lower right")
+    titles = ("between two records", "of preactivations", "final fields, two a line", "ours: over many records")
+    for ax, title in zip(grid[0], titles, strict=True):
+        ax.set_title(title, fontsize=9, color=GREEN if title.startswith("ours") else "black")
+    for ax, label in zip(grid[1], ("flow time", "flow time", "site", "neuron"), strict=True):
+        ax.set_xlabel(label)
+    for ax in grid.ravel():
+        ax.tick_params(labelsize=SMALL)
+        ax.xaxis.label.set_fontsize(SMALL)
+        ax.yaxis.label.set_fontsize(SMALL)
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def questions(results: Results) -> Sequence[Question]:
+    """What note 1, §4.1, and note 4 ask of gates along a run."""
+    parts: dict[str, list[str]] = {"flips": [], "never": [], "kurtosis": []}
+    falls, steady, bent_more = [], [], []
+    for name in GAINS:
+        late, whole = histories(results, name)
+        flips = 100 * (1 - late.agreement[0])
+        tenth = max(1, len(flips) // 10)
+        first, last = flips[:tenth].mean(axis=0), flips[-tenth:].mean(axis=0)
+        falls.append(last.mean() < first.mean())
+        steady.append(100 * float(whole.uniform[0].mean()))
+        parts["flips"].append(f"{name}: {spread(first)} % at first, {spread(last)} % at last")
+        parts["never"].append(
+            f"{name}: {spread(100 * whole.uniform[0], 0)} % never flip, {spread(100 * late.uniform[0], 0)} % not from "
+            f"half time on (at least {spread(100 * late.bound[0], 0)} % by the union bound); "
+            f"{spread(100 * whole.agreement[0, 0], 0)} % of the first gates are as in the end"
+        )
+        bent = whole.kurtosis[0].mean(axis=2)
+        bent_more.append(bent[-1].mean() < bent[0].mean() - 0.1)
+        parts["kurtosis"].append(f"{name}: {spread(bent[0])} at the start, {spread(bent[-1])} at the end")
+    over = f"mean ± deviation over {HIDDEN} neurons of one run"
+    noise = float(np.nanmean(histories(results, LONG)[1].kurtosis_error))
+    return [
+        Question(
+            "FLIP1",
+            "note 1, §4.1, Fig. 3",
+            "How many gates change between two records, and fewer as training goes on?",
+            "Very few, and ever fewer." if all(falls) else "Few, but not fewer with time.",
+            "; ".join(parts["flips"]),
+            f"first and last tenth of the records; {over}",
+        ),
+        Question(
+            "FLIP2",
+            "notes 1, §4.1, and 4, eq. (79)",
+            "May the gates be taken as fixed?",
+            "For as long as the note trains nearly so, as fields hardly change their shape by then. Over the whole of "
+            "learning not: few stimuli meet the same gate all along."
+            if steady[1] < 50 < steady[0]
+            else "Not from the start."
+            if max(steady) < 90
+            else "Yes, nearly from the start.",
+            "; ".join(parts["never"]),
+            f"the same draws at all records; {over}",
+        ),
+        Question(
+            "FLIP3",
+            "note 1, Fig. 3",
+            "How far from Gaussian are the preactivations, and does that change?",
+            "They stay Gaussian on Gaussian data; else a field that gathers on few sites makes them less so."
+            if bent_more == [False, True]
+            else "They change little here.",
+            "; ".join(parts["kurtosis"]),
+            f"excess kurtosis of ⟨w, x⟩, mean of both classes; {over}; noise of the draws about {printed(noise)}",
+        ),
+    ]
+
+
+def setting(scale: Scale) -> str:
+    """In words."""
+    note, longer = (experiments(scale)[name].method for name in (NOTE, LONG))
+    assert isinstance(note, Training) and isinstance(longer, Training)
+    return (
+        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), K = {HIDDEN} ReLU neurons, initial variance 2/(N + K). The note's: "
+        f"gain {GAINS[NOTE]:g}, learning rate {note.learning_rate:g}, batch {note.batch:,}, estimator independent, "
+        f"{note.steps:,} steps (our loss has no ½: flow is twice as fast). Ours: gain {GAINS[LONG]:g}, learning rate "
+        f"{longer.learning_rate:g}, estimator orbit with {longer.batch} draws a step, {longer.steps:,} steps. Recorded "
+        f"every {note.every} steps."
+    )
+
+
+FIGURE = PaperFigure(
+    name="notes/flipping",
+    title="Note 1, Fig. 3: gates that flip",
+    caption=(
+        "Share of stimuli for which a neuron's gate changes between two records (one curve a neuron; dashed: what the "
+        "covariance alone says), excess kurtosis of the preactivations, and final fields; above as in the note, where "
+        "fields still look like their start, below much longer and at gain 3. Ours, right: how many gates never change over many records, with the union bound."
+    ),
+    setting=setting,
+    draw=draw,
+    experiments=experiments,
+    questions=questions,
+)
