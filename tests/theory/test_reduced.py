@@ -116,9 +116,23 @@ def test_sums_over_shifts_are_another_objective():
     seven = float(dominance(w, PAIR))
     six = sampled_dominance(w, PAIR, bias=-2.0, num=4000)
     assert six.value - seven > 0.05 + SIGMAS * six.error
-    # Of a single site eq. 9 can make nothing, whatever the classes; eq. 6 sees the spread of its sum.
-    site = np.eye(40)[0]
-    assert float(dominance(site, PAIR)) == pytest.approx(0.5)
+    # On Gaussian data eq. 9 wants a flat field, eq. 6 a bump.
+    flat = np.ones(40) * np.linalg.norm(w) / math.sqrt(40)
+    both = sampled_dominance([w, flat], PAIR, bias=-2.0, num=4000)
+    assert both.value[0] - both.value[1] > SIGMAS * np.hypot(*both.error) and both.value[0] == six.value
+    assert float(dominance(flat, PAIR)) > seven
+    # Of a single site eq. 9 can make nothing, whatever the classes.
+    assert float(dominance(np.eye(40)[0], PAIR)) == pytest.approx(0.5)
+
+
+def test_at_high_gain_a_bump_is_the_better_detector():
+    """Eq. 9 itself wants flat fields on Gaussian data and bumps on nearly binary data of the same covariance."""
+    bump = np.exp(-(np.minimum(np.arange(40), 40 - np.arange(40)) ** 2) / 2)
+    fields = np.stack([bump, np.ones(40)])
+    for gain, sign in ((0.01, -1), (100.0, 1)):
+        found = sampled_dominance(fields, nlgp(gain), num=20_000)
+        assert sign * (found.value[0] - found.value[1]) > SIGMAS * np.hypot(*found.error)
+        assert np.diff(dominance(fields, nlgp(gain)))[0] > 0  # covariances alone: flat at any gain
 
 
 def test_refusals():
@@ -130,8 +144,8 @@ def test_refusals():
         dominant_modes(lf.Discrimination(DenseGaussian((2,), np.eye(2)), DenseGaussian((2,), 2 * np.eye(2))))
     with pytest.raises(lf.InputError, match="longer"):
         most_negative_frequency(40, 3, 1)
-    with pytest.raises(lf.InputError, match="one field"):
-        sampled_dominance(np.ones((2, 12)), SMALL)
+    with pytest.raises(lf.InputError, match="fields"):
+        sampled_dominance(np.ones((12, 2)), SMALL)
     with pytest.raises(lf.InputError, match="sign symmetric"):
         dominance(np.ones(12), lf.Discrimination(Gaussian(12, xi=1, offset=1.0), Gaussian(12, xi=1)))
 

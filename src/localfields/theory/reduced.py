@@ -177,7 +177,7 @@ def most_negative_frequency(sites: int, shorter: float, longer: float) -> float:
 
 
 def sampled_dominance(
-    field: Any,
+    fields: Any,
     task: Discrimination,
     *,
     bias: float | None = None,
@@ -189,10 +189,10 @@ def sampled_dominance(
 
     Eq. 6 compares ∫σ(|w ⋆ X| + b), summed over all shifts *before* comparing. The note replaces it by a comparison at
     random shifts (eq. 7), which leads to eq. 9, the probability without a bias here. The two are different objectives:
-    sums over many shifts fluctuate little, so that eq. 6 is much nearer 1.
+    eq. 6 averages over the lattice first, which favors fields that see little of it.
 
     Args:
-        field: Of the lattice's shape.
+        fields: (…, *shape), all held against the same draws.
         task: Two classes; class 1 is the one with the larger label.
         bias: b of eq. 6; without it, eq. 9.
         activation: erf, erf-unscaled, tanh or sigmoid.
@@ -200,7 +200,7 @@ def sampled_dominance(
         seed: Of the draws.
 
     Returns:
-        The probability, ties counted half, and its standard error.
+        The probability, ties counted half, and its standard error, (…,) each.
 
     Example:
         >>> import localfields as lf
@@ -210,24 +210,23 @@ def sampled_dominance(
         True
     """
     long, short = classes_of("sampled_dominance", task)
-    rows, lead = _flat(field, task)
-    if lead:
-        refuse("`field`", Said(f"{len(rows)} fields"), "one field", "Give them one at a time.")
+    rows, lead = _flat(fields, task)
     limits(activation)
     parts = []
     seeds = np.random.SeedSequence(Count(0, 2**63 - 1).check("seed", seed)).generate_state(2, np.uint32)
     for stimulus, own in zip((long, short), seeds.tolist(), strict=True):
-        parts.append(
-            np.concatenate([_size(x, rows[0], bias, activation, task.shape) for _, x in draws(stimulus, num, own)])
-        )
+        sizes = [_sizes(x, rows, bias, activation, task.shape) for _, x in draws(stimulus, num, own)]
+        parts.append(np.concatenate(sizes))
     wins = 0.5 * (1 + np.sign(parts[0] - parts[1]))
-    value = float(wins.mean())
+    value, count = wins.mean(axis=0).reshape(lead), len(wins)
     # With one more win and one more loss, so that an error is stated also where all draws agree.
-    error = math.sqrt((value * len(wins) + 1) * ((1 - value) * len(wins) + 1) / (len(wins) + 2) ** 3)
-    return Estimate(value, error)
+    return Estimate(value, np.sqrt((value * count + 1) * ((1 - value) * count + 1) / (count + 2) ** 3))
 
 
-def _size(x: np.ndarray, w: np.ndarray, bias: float | None, activation: str, shape: tuple[int, ...]) -> np.ndarray:
+def _sizes(x: np.ndarray, rows: np.ndarray, bias: float | None, activation: str, shape: tuple[int, ...]) -> np.ndarray:
+    """What is compared, of stimuli (draw, size) and fields (field, size): (draw, field)."""
     if bias is None:
-        return np.abs(x @ w)
-    return tiled_output(x.reshape(-1, *shape), [(w.reshape(shape), float(bias))], activation, "printed")
+        return np.abs(x @ rows.T)
+    pictures = x.reshape(-1, *shape)
+    populations = [[(w.reshape(shape), float(bias))] for w in rows]
+    return np.stack([tiled_output(pictures, one, activation, "printed") for one in populations], axis=1)
