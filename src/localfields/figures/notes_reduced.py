@@ -1,0 +1,323 @@
+"""Note 3: its Figure 1, the loss before learning against the gain, and which field its reduced model prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..lattice import distance, product
+from ..marginals import ErfNormal
+from ..networks import Committee
+from ..stimuli import NLGP
+from ..tasks import Discrimination
+from ..theory.initial import mean_initial_loss
+from ..theory.reduced import dominance, dominant_modes, most_negative_frequency, sampled_dominance
+from .base import PaperFigure, Question, Results, Scale, at, printed
+
+LONG_RING, SAMPLE_XI = 400, (10.0, 20.0)  # of the note's Figure 1
+SAMPLE_GAINS = (0.01, 1.0, 100.0)
+SITES, XI = 40, (1.0, 3.0)
+RELU, ERF = "ReLU", "erf"
+LABELS = {RELU: "zero-one", ERF: "signs"}
+BIAS = -2.0  # of eq. 6, with fields whose preactivation has twice unit size
+
+
+def gains(scale: Scale) -> np.ndarray:
+    """Of the loss before learning."""
+    return np.geomspace(0.01, 100, at(scale, paper=17, quick=9, tiny=3))
+
+
+def widths(scale: Scale) -> np.ndarray:
+    """Of the bumps that are held against a flat field, in sites."""
+    return np.geomspace(0.4, 12, at(scale, paper=15, quick=8, tiny=3))
+
+
+def draws(scale: Scale) -> int:
+    """Draws of each class behind every point."""
+    return at(scale, paper=40_000, quick=10_000, tiny=400)
+
+
+def task_at(gain: float, labels: str = "zero-one") -> Discrimination:
+    """The note's task at one gain."""
+    stimuli: Any = [NLGP((SITES,), xi=xi, gain=gain) for xi in XI]
+    return Discrimination(*stimuli, labels=labels)
+
+
+def clones_of(task: Discrimination) -> Discrimination:
+    """The Gaussian task of the same covariances."""
+    stimuli: Any = [one.gaussian_clone() for one in task.stimuli]
+    return Discrimination(*stimuli, labels=task.labels)
+
+
+def losses(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The notes' loss (with its ½) before learning, its standard error, and what covariances alone give, by gain."""
+
+    def compute() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        found = {}
+        for name, labels in LABELS.items():
+            network = Committee(1, activation=name.lower(), init_scale=1.0)  # pyright: ignore[reportCallIssue]
+            rows = []
+            for gain in gains(results.scale):
+                task = task_at(float(gain), labels)
+                clones = clones_of(task)
+                whole = mean_initial_loss(task, network, num=draws(results.scale))
+                rows.append((whole.value / 2, whole.error / 2, mean_initial_loss(clones, network).value / 2))
+            found[name] = tuple(np.array(rows).T)
+        return found
+
+    return results.once("losses", compute)
+
+
+def detectors(scale: Scale) -> np.ndarray:
+    """Bumps of growing width and, last, the flat field, each with a preactivation of size two, (field, site)."""
+    d = distance((SITES,))
+    fields = np.stack([*(np.exp(-(d**2) / (2 * width**2)) for width in widths(scale)), np.ones(SITES)])
+    task = task_at(1.0)
+    size = np.sqrt(
+        np.mean([np.einsum("fi,fi->f", fields, product(one.covariance(), fields)) for one in task.stimuli], axis=0)
+    )
+    return 2 * fields / size[:, None]
+
+
+def preferences(results: Results) -> dict[float, dict[str, np.ndarray]]:
+    """Of each gain the probabilities of eqs. 9 and 6 with errors, and what covariances alone say, (field,) each."""
+
+    def compute() -> dict[float, dict[str, np.ndarray]]:
+        fields, found = detectors(results.scale), {}
+        for gain in SAMPLE_GAINS:
+            task, num = task_at(gain), draws(results.scale)
+            nine = sampled_dominance(fields, task, num=num)
+            six = sampled_dominance(fields, task, num=max(200, num // 5), bias=BIAS)
+            found[gain] = {"9": nine.value, "9 error": nine.error, "6": six.value, "6 error": six.error}
+            found[gain]["alone"] = dominance(fields, task)
+        return found
+
+    return results.once("preferences", compute)
+
+
+def draw(results: Results) -> Any:
+    """Samples above; losses and detectors below."""
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(11, 6.6), layout="constrained")
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.15))
+    _draw_samples(top)
+    axes = bottom.subplots(1, 4)
+    for ax, name in zip(axes[:2], LABELS, strict=True):
+        _draw_loss(ax, results, name)
+    _draw_preferences(axes[2], results, "9", "at random shifts (eq. 9)")
+    _draw_preferences(axes[3], results, "6", "summed over shifts (eq. 6)")
+    return figure
+
+
+def _draw_samples(part: Any) -> None:
+    from ..plots.fields import SMALL
+    from ..plots.stimulus import BLUE, GREEN, draw_sample
+
+    grid = part.subplots(2, len(SAMPLE_GAINS), sharex=True)
+    for column, gain in enumerate(SAMPLE_GAINS):
+        for row, (xi, color) in enumerate(zip(SAMPLE_XI[::-1], (BLUE, GREEN), strict=True)):
+            ax, model = grid[row, column], NLGP((LONG_RING,), xi=xi, gain=gain)
+            # One latent sample for all gains, so that what changes is the gain.
+            draw_sample(ax, np.asarray(model.sample(row, 1))[0], model.shape, color)
+            ax.set_ylim(-4.3, 4.3)
+            ax.tick_params(labelsize=SMALL)
+            ax.spines[["top", "right"]].set_visible(False)
+            if column == 0:
+                ax.set_ylabel(f"ξ = {xi:g}", fontsize=SMALL)
+        grid[0, column].set_title(f"gain {gain:g}", fontsize=9)
+        grid[1, column].set_xlabel("site", fontsize=SMALL)
+
+
+def _draw_loss(ax: Any, results: Results, name: str) -> None:
+    from ..plots.fields import SMALL
+    from ..plots.stimulus import BLUE, GRAY
+
+    whole, error, alone = losses(results)[name]
+    ax.errorbar(gains(results.scale), whole, yerr=2 * error, fmt="o-", color=BLUE, ms=3, lw=1.2, label="loss")
+    ax.plot(gains(results.scale), alone, color=GRAY, lw=1.2, ls="--", label="covariances alone")
+    labels = {"zero-one": "0 and 1", "signs": "±1"}[LABELS[name]]
+    ax.set_title(f"{name}, labels {labels}", fontsize=9)
+    ax.set(xscale="log", xlabel="gain", ylabel="loss before learning" if name == RELU else "")
+    _finish(ax)
+    ax.margins(y=0.2)  # room for the legend
+    ax.legend(frameon=False, fontsize=SMALL, loc="lower left" if name == RELU else "upper left")
+
+
+def _draw_preferences(ax: Any, results: Results, which: str, title: str) -> None:
+    from ..plots.fields import SMALL
+    from ..plots.stimulus import BLUE, GREEN, ORANGE
+
+    for (gain, found), color in zip(preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True):
+        values, error = found[which], found[f"{which} error"]
+        name = f"gain {gain:g}"
+        ax.errorbar(
+            widths(results.scale), values[:-1], yerr=2 * error[:-1], fmt="o-", color=color, ms=3, lw=1.1, label=name
+        )
+        ax.axhline(values[-1], color=color, lw=1, ls=":")
+    ax.set(xscale="log", xlabel="width of the bump (sites)", ylabel="probability" if which == "9" else "")
+    ax.set_xticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
+    ax.set_xticks([], minor=True)
+    ax.set_title(title, fontsize=9)
+    _finish(ax)
+    if which == "9":
+        ax.plot([], [], color="black", lw=1, ls=":", label="flat field")
+        ax.legend(frameon=False, fontsize=SMALL)
+
+
+def _finish(ax: Any) -> None:
+    from ..plots.fields import SMALL
+
+    ax.tick_params(labelsize=SMALL)
+    ax.xaxis.label.set_fontsize(SMALL)
+    ax.yaxis.label.set_fontsize(SMALL)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def questions(results: Results) -> Sequence[Question]:
+    """What note 3 asks of data, of its reduced model and of the loss."""
+    drawn = f"{draws(results.scale):,} draws of each class"
+    tails = {gain: ErfNormal(gain).excess_kurtosis for gain in SAMPLE_GAINS}
+    modes = dominant_modes(clones_of(task_at(0.01)))
+    least = min(modes, key=lambda mode: mode.gap)
+    formula = most_negative_frequency(SITES, *XI)
+    return [
+        Question(
+            "RED1",
+            "note 3, footnote 2",
+            "Does a larger gain mean heavier tails than the Gaussian's?",
+            "The opposite: the error function cuts tails off, down to two points."
+            if max(tails.values()) < 0
+            else "Tails are heavier.",
+            "excess kurtosis at gain " + ", ".join(f"{gain:g}: {printed(value, 3)}" for gain, value in tails.items()),
+            "closed form of the marginal",
+        ),
+        Question(
+            "RED2",
+            "note 3, Gaussian data",
+            "How often is |⟨w, X₁⟩| > |⟨w, X₀⟩|, and for which field most often?",
+            "(2/π) arctan(s₁/s₀); most often for the wave with the largest ratio of the spectra, here the "
+            + ("flat one." if modes[0].frequency == (0,) else f"one of {modes[0].frequency[0]} cycles."),
+            f"{modes[0].probability:.4f} for the best wave, {modes[-1].probability:.1e} for the worst, of "
+            f"{modes[-1].frequency[0]} cycles",
+            f"closed form, N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g})",
+        ),
+        _better(results, drawn),
+        _shifts(results),
+        Question(
+            "RED5",
+            "note 3, difference of means",
+            "Which field has the largest and the most negative difference of E⟨w, X⟩²?",
+            "The constant, as the note says; the most negative is a wave whose frequency follows from the lengthscales."
+            if max(modes, key=lambda mode: mode.gap).frequency == (0,)
+            else "Not the constant.",
+            f"most negative at {least.frequency[0]} cycles; (N/π)√(3 ln(ξ₁/ξ₀)/(ξ₁² − ξ₀²)) = {formula:.2f}",
+            "eigenvalues of Σ₁ − Σ₀",
+        ),
+        _starting(results, drawn),
+    ]
+
+
+def _better(results: Results, drawn: str) -> Question:
+    rows, verdicts = [], []
+    for gain, found in preferences(results).items():
+        best = int(found["9"][:-1].argmax())
+        margin = (found["9"][best] - found["9"][-1]) / np.hypot(found["9 error"][best], found["9 error"][-1])
+        verdicts.append(margin > 5)
+        rows.append(
+            f"gain {gain:g}: {found['9'][best]:.3f} for the best bump (width {widths(results.scale)[best]:.1f}), "
+            f"{found['9'][-1]:.3f} flat, ± {found['9 error'][-1]:.3f}"
+        )
+    if verdicts[-1] and not verdicts[0]:
+        answer = (
+            "On Gaussian data not: flat fields are. At high gain yes: bumps no wider than the shorter lengthscale beat "
+            "them, so that the reduced model prefers localized fields by itself."
+        )
+    else:
+        answer = "At every gain." if all(verdicts) else "Flat fields are never worse than bumps here."
+    return Question(
+        "RED3",
+        "note 3, difference of means",
+        "The best difference of means is a constant field. Are localized fields better in probability (eq. 9)?",
+        answer,
+        "; ".join(rows),
+        drawn,
+    )
+
+
+def _shifts(results: Results) -> Question:
+    rows, apart = [], []
+    for gain, found in preferences(results).items():
+        best = int(found["6"][:-1].argmax())
+        apart.append(np.abs(found["6"] - found["9"]).max())
+        rows.append(
+            f"gain {gain:g}: {found['6'][best]:.3f} for the best bump (width {widths(results.scale)[best]:.1f}), "
+            f"{found['6'][-1]:.3f} flat, ± {found['6 error'][-1]:.3f}"
+        )
+    low = preferences(results)[SAMPLE_GAINS[0]]
+    bumps = low["6"][:-1].max() - low["6"][-1] > 5 * low["6 error"][-1]
+    return Question(
+        "RED4",
+        "note 3, eqs. 6 and 7",
+        "May the comparison of sums over all shifts be replaced by one at random shifts?",
+        "No: it is another objective."
+        + (
+            " Sums over shifts prefer bumps already on Gaussian data, where random shifts prefer flat fields."
+            if bumps
+            else ""
+        ),
+        "; ".join(rows) + f". The two differ by up to {max(apart):.2f}",
+        f"eq. 6 with bias {printed(BIAS, 0)}, erf and fields whose preactivation has a mean square of 4; "
+        f"{max(200, draws(results.scale) // 5):,} draws of each class",
+    )
+
+
+def _starting(results: Results, drawn: str) -> Question:
+    found = losses(results)
+    rows = [
+        f"{name}: {whole[0]:.4f} to {whole[-1]:.4f} (± {2 * error.max():.0e}), covariances alone {alone[0]:.4f} to "
+        f"{alone[-1]:.4f}"
+        for name, (whole, error, alone) in found.items()
+    ]
+    down, up = (found[name][0][-1] - found[name][0][0] for name in (RELU, ERF))
+    answer = (
+        "Averaged over starts it depends only on the length |X| of the stimuli, E|X| for ReLU. At unit variance the "
+        "length spreads less the larger the gain, so E|X| grows and the loss falls. That of erf does not stay fixed: "
+        "it rises a little, for the same reason."
+        if down < 0 < up
+        else "It does not fall here."
+    )
+    return Question(
+        "RED6",
+        "note 3, §3",
+        "Why does the starting loss of ReLU networks fall with the gain, while that of sigmoidal ones stays fixed?",
+        answer,
+        f"gain {gains(results.scale)[0]:g} to {gains(results.scale)[-1]:g}; " + "; ".join(rows),
+        f"mean over all starts with variance 2/(N + 1), the notes' loss with its ½; law of |X| from {drawn}",
+    )
+
+
+def setting(scale: Scale) -> str:
+    """In words."""
+    return (
+        f"Samples: N = {LONG_RING}, ξ = ({SAMPLE_XI[0]:g}, {SAMPLE_XI[1]:g}), as in the note. Below: N = {SITES}, "
+        f"ξ = ({XI[0]:g}, {XI[1]:g}), one neuron, initial variance 2/(N + 1), {draws(scale):,} draws of each class; no "
+        "training."
+    )
+
+
+FIGURE = PaperFigure(
+    name="notes/reduced",
+    title="Note 3: data, the loss before learning, and the reduced model",
+    caption=(
+        "Above, the note's Figure 1: samples of both classes at growing gain. Below, ours: the loss before learning "
+        "against the gain, averaged over all starts, falls for ReLU and rises for erf; and how often a bump tells the "
+        "classes apart by size, against its width, with the flat field dotted: at random shifts bumps win at high "
+        "gain, and summed over shifts at any."
+    ),
+    setting=setting,
+    draw=draw,
+    questions=questions,
+)
