@@ -191,7 +191,9 @@ def _verdict(at_low: float, at_high: float, results: Results) -> str:
             "At high gain nearly: a Gabor fits the typical field to within a quarter. On Gaussian data not: neurons "
             "share a few slow waves among them, and sums of these have no envelope."
         )
-    return "In both." if at_low < CLOSE else "In neither." if at_high > CLOSE else "On Gaussian data only."
+    if at_low < CLOSE:
+        return "In both." if at_high < CLOSE else "On Gaussian data only."
+    return "In neither."
 
 
 def _parameters(results: Results, count: str) -> Question:

@@ -163,8 +163,8 @@ def questions(results: Results) -> Sequence[Question]:
             "LIM3",
             "note 1, §5.2",
             "If we know the gate a ReLU neuron ends with, does the linear limit give its final field?",
-            ("Yes: where training is at rest, a field is the limit under its own gate. " if explained else "Nearly. ")
-            + ("The gate of its largest site alone does as well: the field is so narrow." if bump.max() < 0.1 else ""),
+            ("Yes: where training is at rest, a field is the limit under its own gate." if explained else "Nearly.")
+            + (" The gate of its largest site alone does as well: the field is so narrow." if bump.max() < 0.1 else ""),
             f"distance from the limit under its own gate {spread(100 * own, 1)} %, under that of its largest site "
             f"{spread(100 * bump, 1)} %; {int(local.sum())} of {local.size} localized",
             f"{local.size} seeds at gain {GAIN:g}",

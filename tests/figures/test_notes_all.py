@@ -1,0 +1,60 @@
+"""Every figure of the working notes at the smallest scale: all questions have answers, and nothing is made twice."""
+
+import json
+
+import pytest
+
+from localfields.cli import main
+from localfields.experiments import Experiment
+from localfields.figures import all_figures
+
+NAMES = [name for name, figure in all_figures().items() if figure.of_notes]
+# What the notes show (note 1: Figs. 1–5, note 3: Fig. 1 and populations) and ask for.
+WANTED = {"gaussian", "flipping", "limits", "populations", "balance", "gabor", "gates", "reduced"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny_store):
+    folder = tmp_path_factory.mktemp("notes")
+    main(["reproduce", "--notes", "--scale", "tiny", "--out", str(folder), "--store", str(tiny_store.path)])
+    return folder
+
+
+def ledger(folder):
+    return json.loads((folder / "claims.json").read_text(encoding="utf-8"))["figures"]
+
+
+def test_every_question_is_answered(folder):
+    assert {name.removeprefix("notes/") for name in NAMES} >= WANTED
+    figures = ledger(folder)
+    assert [one["name"] for one in figures] == NAMES
+    questions = [question for one in figures for question in one["questions"]]
+    ids = [question["id"] for question in questions]
+    assert len(ids) == len(set(ids))
+    for question in questions:
+        assert all(question[part] for part in ("source", "question", "answer", "measured", "how")), question["id"]
+        assert question["source"].startswith("note") and question["answer"].endswith(".")
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert all(f"| {one} |" in text for one in ids)
+
+
+def test_figures_are_drawn_and_described(folder):
+    for one in ledger(folder):
+        assert one["scale"] == "tiny" and one["title"].startswith("Note") and one["caption"] and one["setting"]
+        assert one["questions"] and not one["claims"]
+        name = one["name"].replace("/", "-")
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (folder / f"{name}.pdf").is_file() and (folder / f"{name}.svg").is_file()
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img ") == len(NAMES)
+    assert "http://" not in page and "https://" not in page
+
+
+def test_a_second_time_everything_is_read(folder, tiny_store, monkeypatch):
+    def run(self, **more):
+        raise AssertionError(f"computed again: {self}")
+
+    monkeypatch.setattr(Experiment, "run", run)
+    before = ledger(folder)
+    main(["reproduce", "notes/limits", "--scale", "tiny", "--out", str(folder), "--store", str(tiny_store.path)])
+    assert [one["questions"] for one in ledger(folder)] == [one["questions"] for one in before]

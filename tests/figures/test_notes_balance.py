@@ -1,0 +1,115 @@
+"""Balance: the floor of the loss holds and is reached, ranks are right, and answers follow from stored runs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from localfields.figures.base import Results
+from localfields.figures.notes_balance import (
+    BOTH,
+    FIGURE,
+    LABELS,
+    LOCALIZED,
+    OSCILLATORY,
+    STARTS,
+    experiments,
+    floor,
+    ranked,
+    start_names,
+    starts,
+)
+from localfields.figures.notes_populations import GAIN, task_of
+from localfields.stimuli import NLGP
+
+from .altered import results_of
+
+
+@pytest.fixture(scope="module")
+def results(tiny_store):
+    return results_of(FIGURE, tiny_store)
+
+
+def loss(weights, biases, draws):
+    """Of an erf committee for labels ±1, over draws of both classes and their negatives."""
+    parts = []
+    for label, x in zip((-1, 1), draws, strict=True):
+        both = np.concatenate([x, -x])
+        parts.append(np.mean((erf((both @ weights.T + biases) / np.sqrt(2)).mean(axis=1) - label) ** 2))
+    return np.mean(parts)
+
+
+def test_no_committee_is_below_the_floor():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        neurons = int(rng.integers(1, 9))
+        weights = rng.normal(size=(neurons, 5)) * 10 ** rng.uniform(-1, 2)
+        biases = rng.normal(size=neurons) * 10 ** rng.uniform(-1, 2)
+        found = loss(weights, biases, rng.normal(size=(2, 20, 5)) * [[[0.1]], [[3.0]]])
+        assert found >= floor((biases < 0).mean()) - 1e-12
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
+def test_the_floor_is_reached(share):
+    """Neurons of either sign with negative biases hear the second class alone, the others the first."""
+    negative, sign = np.arange(8) < 8 * share, (-1.0) ** np.arange(8)[:, None]
+    weights = sign * np.where(negative[:, None], [[0.0, 1e4]], [[1e4, 0.0]])
+    biases = np.where(negative, -50.0, 50.0)
+    assert loss(weights, biases, np.array([[[1.0, 0.0]], [[0.0, 1.0]]])) == pytest.approx(float(floor(share)))
+
+
+def test_ranks_are_counted_right(results):
+    import jax
+
+    run = results[LOCALIZED]
+    which = np.arange(run.final.shape[1]) < 3
+    first, second = (
+        np.asarray(one.sample(jax.random.key(place), 200)) for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
+    )
+    outputs = [
+        erf((x @ run.final[0][which].T + run.biases[0, -1][which]) / np.sqrt(2)).mean(axis=1) for x in (first, second)
+    ]
+    by_hand = np.mean(outputs[1][:, None] > outputs[0][None]) + np.mean(outputs[1][:, None] == outputs[0][None]) / 2
+    assert ranked(run, which[None], "tiny")[0] == pytest.approx(by_hand)
+    assert np.isnan(ranked(run, np.zeros((1, 8), bool), "tiny")[0])
+
+
+def test_starts_are_what_they_are_called():
+    found = starts("paper")
+    assert len(start_names("paper")) == 11 and experiments("paper")[STARTS].initial.shape == (11, 100, 40)
+    power = np.abs(np.fft.rfft(found["75 % slow"][0], axis=1)) ** 2
+    slow = power[:, :6].sum(axis=1) > 0.99 * power.sum(axis=1)
+    fast = power[:, 12:].sum(axis=1) > 0.99 * power.sum(axis=1)
+    assert slow.sum() == 75 and fast.sum() == 25
+    assert (found["all positive"] > 0).all() and 0.8 < (found["mostly positive"] > 0).mean() < 0.88
+    norms = np.linalg.norm(np.concatenate(list(found.values())), axis=2)
+    np.testing.assert_allclose(norms**2, 2 * 40 / 140)
+
+
+def test_answers_follow_from_biases_and_fields(results):
+    def rows(results):
+        return {question.id: question for question in FIGURE.questions(results)}
+
+    def altered(**biases):
+        runs = dict(results.runs)
+        for name, value in biases.items():
+            run = runs[name]
+            series = {**run.series, "biases": np.full_like(run.biases, value)}
+            runs[name] = dataclasses.replace(run, series=series)
+        return Results(results.scale, runs)
+
+    decided = rows(altered(**{LOCALIZED: -1.0, OSCILLATORY: 1.0}))["BAL1"]
+    assert "make all biases negative" in decided.answer and decided.measured.count("100 %") == 1
+    other = rows(altered(**{LOCALIZED: 1.0, OSCILLATORY: 1.0}))["BAL1"]
+    assert "make all biases negative" not in other.answer
+
+    deaf = {name: dataclasses.replace(results[name], final=0 * results[name].final) for name in LABELS}
+    found = rows(Results(results.scale, {**results.runs, **deaf}))["BAL2"]
+    assert found.answer == "Not here." and "only localized: 0.500" in found.measured
+
+    bumps = np.broadcast_to(np.eye(40)[:8], results[STARTS].final.shape)
+    local = {**results.runs, STARTS: dataclasses.replace(results[STARTS], final=bumps)}
+    flat = {**local, BOTH: dataclasses.replace(results[BOTH], final=np.ones_like(results[BOTH].final))}
+    found = rows(Results(results.scale, flat))["BAL4"]
+    assert found.answer.startswith("Somewhat more") and "100 ± 0" not in rows(results)["BAL4"].measured
