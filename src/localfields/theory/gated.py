@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 from .._check import Said, refuse
@@ -165,6 +166,13 @@ def _without(part: np.ndarray, group: int) -> np.ndarray:
 
 
 def _limit_loss(second: np.ndarray, first: np.ndarray, constant: float, ridge: float) -> float:
+    try:  # a tenth of the time, where no mode is without an end
+        root = np.linalg.cholesky(second + ridge * np.eye(len(second)))
+        if np.diagonal(root).min() ** 2 > 1e-6 * np.diagonal(root).max() ** 2:
+            along = scipy.linalg.solve_triangular(root, first, lower=True)
+            return constant - float(along @ along)
+    except np.linalg.LinAlgError:
+        pass
     values, vectors = np.linalg.eigh(second)
     values, along = values + ridge, vectors.T @ first
     moving = values > SMALLEST_MODE * values.max()
