@@ -42,7 +42,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     short, long = (NLGP((SITES,), xi=xi, gain=np.repeat(swept, num)) for xi in XI)  # type: ignore[arg-type]
     method = Training(
         learning_rate=1.0,
-        steps=at(scale, paper=3000, quick=1000, tiny=6),
+        steps=at(scale, paper=3000, quick=2000, tiny=6),
         batch=at(scale, paper=50, quick=20, tiny=2),
         estimator="orbit",
         every=at(scale, paper=100, quick=50, tiny=3),
