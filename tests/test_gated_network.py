@@ -181,8 +181,16 @@ def test_json_round_trip(gate):
     assert repr(again) == repr(network)
 
 
+def test_an_experiment_of_gates_is_a_value():
+    task = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
+    for method in (lf.Training(steps=10, estimator="exact"), lf.Solution(lf.theory.GatedFlow(), times=[0.0, 1.0])):
+        one = lf.Experiment(task, GatedLinear(Several(Flat(), Bump())), method)
+        assert lf.Experiment.of(one.canonical()).digest == one.digest
+        assert one.run().weights.shape[2:] == (2, 8)
+
+
 REFUSED = {
-    "a function": (lambda: GatedLinear(lambda x: x > 0), "`gates` must be a gates"),
+    "a function": (lambda: GatedLinear(lambda x: x > 0), "`gates` must be gates, not a function"),
     "a class": (lambda: GatedLinear(Flat), "Call it: Flat()."),
     "a zero": (lambda: Directions([[0, 0], [1, 0]]), "Each row of `values` must be a direction, got one of zeros"),
     "a length": (lambda: Directions([[1, 2]]).directions((3,)), "must be the number of sites, got 2 on 3 sites"),

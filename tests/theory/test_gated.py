@@ -94,9 +94,9 @@ def test_one_half_space_in_closed_form(name, labels):
     covariances = [lf.lattice.matrix(s.covariance()) for s in SPINS]
     np.testing.assert_allclose(second, 0.25 * sum(covariances), rtol=0, atol=1e-14)
     assert solution.exact and solution.constant == constant
-    # With the gate open on ties, or shut, the second moment would be another.
+    # With the gate open on ties, or shut, or half open, the second moment would be another.
     if name in ("two alike", "flat"):
-        for tie in (0.0, 1.0):
+        for tie in (0.0, 0.5, 1.0):
             opened = np.where(half(direction) % 1, tie, half(direction))
             assert np.abs(regression(opened)[0] - solution.second).max() > 0.02
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
-from .._spec import Nested, declare
+from .._check import refuse
+from .._spec import Nested, Spec, declare
 from .base import Network, Params, init_field, init_scale_field
 from .gates import Flat, Gates
+
+
+def _as_gates(name: str, value: Any) -> Any:
+    if callable(value) and not isinstance(value, (type, Spec)):
+        advice = "Write a subclass of `lf.networks.gates.Gates` with `num_gates` and `open`."
+        refuse(f"`{name}`", value, "gates, not a function", advice)
+    return value
 
 
 class GatedLinear(Network):
@@ -25,7 +35,9 @@ class GatedLinear(Network):
         [7.0, 0.0]
     """
 
-    gates: Gates = declare(Flat(), Nested("gates"), symbol="g", help="flat, bump, block, mexican-hat, wave, open, …")
+    gates: Gates = declare(
+        Flat(), Nested("gates", _as_gates), symbol="g", help="flat, bump, block, mexican-hat, wave, open, …"
+    )
     init: str = init_field()
     init_scale: float = init_scale_field()
 
