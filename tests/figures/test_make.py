@@ -152,7 +152,7 @@ def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
         return capsys.readouterr().out
 
     out = reproduce("--notes")
-    assert "1 questions and statements" in out and "published" not in out
+    assert "1 question of the notes is answered" in out and "published" not in out
     assert list(read_made(tmp_path)) == ["notes/toy"]
     assert (tmp_path / "notes-toy.png").is_file() and (tmp_path / "notes-toy.svg").is_file()
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

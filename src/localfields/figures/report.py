@@ -33,6 +33,7 @@ table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
 th, td {{ text-align: left; vertical-align: top; padding: .5rem .7rem; border-bottom: 1px solid var(--line); }}
 th {{ font-weight: 500; color: var(--soft); }}
 td.id {{ color: var(--soft); }} td.statement {{ width: 20%; }}
+td.answer {{ width: 36%; }} td.long {{ overflow-wrap: anywhere; }}
 td.number {{ width: 17%; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }}
 .reproduced {{ color: var(--ok); font-weight: 600; }} .differs {{ color: var(--off); font-weight: 600; }}
 figure {{ margin: 0; }} .scroll {{ overflow-x: auto; border-radius: 4px; background: #fff; }}
@@ -40,7 +41,7 @@ img {{ display: block; width: 100%; height: auto; }}
 figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; color: var(--soft); }}
 @media (max-width: 40rem) {{
   thead {{ display: none; }} tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }}
-  td, td.number, td.statement {{ display: block; width: auto; border: 0; padding: .1rem 0; }}
+  td, td.number, td.statement, td.answer {{ display: block; width: auto; border: 0; padding: .1rem 0; }}
   td.id, td.statement {{ display: inline; font-weight: 600; }} td.id {{ padding-right: .4em; }}
   td[data-name]::before {{ content: attr(data-name) ": "; color: var(--soft); font-weight: 400; }}
   img {{ width: 44rem; }}
@@ -125,7 +126,8 @@ def summary(claims: Sequence[Claim], questions: Sequence[Question] = ()) -> str:
     if published or not questions:
         words.append(f"{good} of {len(published)} published claims are reproduced; the reason is given for the others.")
     if questions:
-        words.append(f"{len(questions)} questions and statements of the working notes are answered.")
+        are = "questions and statements of the working notes are" if len(questions) > 1 else "question of the notes is"
+        words.append(f"{len(questions)} {are} answered.")
     return " ".join(words)
 
 
@@ -162,6 +164,7 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
             title = name in ("statement", "question")
             label = f' data-name="{head}"' if head and not title else ""
             kind = "number" if name in ("published", "measured") else "statement" if title else name
+            kind = "long" if heads is ASKED and kind == "number" else kind
             cells.append(f'<td class="{kind}"{label}>{cell(one, name)}</td>')
         return f'<tr id="{one.id}">{"".join(cells)}</tr>'
 
