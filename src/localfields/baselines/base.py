@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import Row, Spec
+from .._spec import Count, Row, Spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Fitted:
 
     Args:
         fields: Receptive fields, (component, size): the response of component k to x is ⟨field_k, x⟩, less a constant.
-        converged: Whether the method met its own tolerance.
-        iterations: How many it took.
+        converged: Whether the method met its own tolerance; true where it has none and takes a fixed number of steps.
+        iterations: How many it took, in whatever the method counts.
         notes: What else is worth keeping, as plain values.
     """
 
@@ -53,20 +53,41 @@ class Baseline(Spec):
             Fields on the sites of the samples, and how the fit ended.
         """
 
-    def check_samples(self, samples: Any) -> np.ndarray:
+    def check_samples(self, samples: Any, most: int | None = None) -> np.ndarray:
         """Samples as a float array, (num, size), or refuse those that cannot be fitted.
 
         What is single precision stays so: it takes half the time and the memory.
 
+        Args:
+            samples: Of any kind of number.
+            most: Components that make sense whatever the number of sites; as many as sites by default.
+
         Raises:
-            InputError: When they are not finite numbers on two axes, or fewer than the components.
+            InputError: When they are not finite numbers on two axes, are all the same, or fewer than the components.
         """
         found = np.asarray(samples)
         if found.dtype != np.float32 or found.ndim != 2 or not np.isfinite(found).all():
             found = Row(axes=2, hint="Give one sample a row.").check("samples", samples)
-        least = min(found.shape)
+        rows, sites = found.shape
+        least = min(rows, sites if most is None else most)
         if least < self.components:
-            advice = "Take fewer components, or more samples." if found.shape[0] == least else "Take fewer components."
+            advice = "Take fewer components, or more samples." if rows == least else "Take fewer components."
             got = Said(f"{self.components} with samples of shape {found.shape}")
             refuse("`components`", got, f"at most {least}", advice)
+        if (found == found[:1]).all():
+            advice = "There is nothing to learn from samples of no independent directions."
+            refuse("`samples`", Said("the same one throughout"), "different from each other", advice)
         return found
+
+    def check_rank(self, x: np.ndarray) -> None:
+        """Refuse more components than checked samples have directions: the others would be made of rounding errors."""
+        variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(x, rowvar=False, dtype=x.dtype)))
+        rank = int((variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum())
+        if rank < self.components:
+            got = Said(f"{self.components} for samples of {rank} independent directions")
+            refuse("`components`", got, f"at most {rank}", "Take fewer components.")
+
+
+def check_seed(seed: int) -> int:
+    """A seed that libraries take, or refuse."""
+    return Count(low=0, high=2**32 - 1).check("seed", seed)

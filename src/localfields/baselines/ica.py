@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Choice, Count, declare, number
-from .base import Baseline, Fitted
+from .base import Baseline, Fitted, check_seed
 
 
 class FastICA(Baseline):
@@ -43,8 +42,7 @@ class FastICA(Baseline):
         from sklearn.exceptions import ConvergenceWarning
 
         x = self.check_samples(samples)
-        self._check_rank(x)
-        seed = Count(low=0, high=2**32 - 1).check("seed", seed)
+        self.check_rank(x)
         method = Fit(
             n_components=self.components,
             algorithm=self.algorithm,
@@ -53,18 +51,10 @@ class FastICA(Baseline):
             fun=self.contrast,
             max_iter=self.iterations,
             tol=self.tolerance,
-            random_state=seed,
+            random_state=check_seed(seed),
         )
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             method.fit(x)
         failed = any(issubclass(one.category, ConvergenceWarning) for one in told)
         return Fitted(np.asarray(method.components_, np.float64), not failed, int(method.n_iter_))
-
-    def _check_rank(self, x: np.ndarray) -> None:
-        """Refuse more components than the samples have directions: whitening would divide by rounding errors."""
-        variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(x, rowvar=False, dtype=x.dtype)))
-        rank = int((variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum())
-        if rank < self.components:
-            got = Said(f"{self.components} for samples of {rank} independent directions")
-            refuse("`components`", got, f"at most {rank}", "Take fewer components.")

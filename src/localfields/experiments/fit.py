@@ -36,7 +36,7 @@ class Fit(Method):
         (1, 1, 4, 12)
     """
 
-    baseline: Baseline = declare(FastICA(), Nested("baseline"), help="fast-ica, …")  # pyright: ignore
+    baseline: Baseline = declare(FastICA(), Nested("baseline"), help="fast-ica, pca, sparse-coding, rbm, …")  # pyright: ignore
     samples: int = declare(100_000, Count(low=2, high=10**8), help="number of samples, of all classes together")
     members: int = declare(1, Count(high=10**5), help="how many fits, each of its own samples and its own start")
     seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
@@ -81,6 +81,7 @@ class Fit(Method):
                 "device": str(jax.devices()[0].device_kind),
                 "precision": str(np.dtype(working_dtype())),
                 "iterations": [one.iterations for one in fitted],
+                "notes": [one.notes for one in fitted],
                 "run_seconds": round(time.perf_counter() - clock, 4),
             },
         )

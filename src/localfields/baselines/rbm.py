@@ -1,0 +1,87 @@
+"""Restricted Boltzmann machine, through scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._spec import Count, declare, number
+from .base import Baseline, Fitted, check_seed
+
+
+class RBM(Baseline):
+    """Hidden units of a Bernoulli restricted Boltzmann machine, by persistent contrastive divergence (Tieleman 2008).
+
+    Its inputs are probabilities. Samples are mapped to [0, 1] by one straight line for all sites, from the smallest
+    value to the largest, or as far as `clip` standard deviations from the mean where they go farther; values beyond
+    become 0 or 1. So ±1 becomes 0 and 1 exactly, and a heavy tail does not squeeze everything else to ½. The fields are
+    the rows of `components_` in scikit-learn over the width of that interval: a hidden unit is on with probability
+    σ(⟨field, x⟩ + constant) for a sample x inside it.
+
+    Example:
+        >>> import localfields as lf
+        >>> x = lf.stimuli.Ising((12,), coupling=0.7).sample(0, 500)
+        >>> RBM(4, epochs=2).fit(x).fields.shape
+        (4, 12)
+    """
+
+    components: int = declare(40, Count(high=100_000), help="number of fields; may be more than sites")
+    learning_rate: float = number(0.1, low=0, help="step size")
+    epochs: int = declare(20, Count(high=10**6), help="how often all samples are seen")
+    batch: int = declare(100, Count(high=10**6), help="samples a step")
+    clip: float = number(1.0, low=0, help="standard deviations from the mean that still fit into [0, 1]")
+
+    def fit(self, samples: Any, seed: int = 0) -> Fitted:
+        """Learn fields from samples, (num, size); see `Baseline.fit`.
+
+        Returns:
+            Fields. Iterations are epochs. Notes: `low` and `high`, what became 0 and 1, and `pseudo_likelihood`, the
+            mean log-probability of a sample by its sites one at a time given all others (Besag 1975).
+
+        Raises:
+            InputError: When the samples cannot be fitted.
+        """
+        from sklearn.neural_network import BernoulliRBM as Fit
+
+        x = self.check_samples(samples, most=100_000)
+        low, high = self.limits(x)
+        scaled = np.clip((x - low) / (high - low), 0, 1)
+        method = Fit(
+            self.components,
+            learning_rate=self.learning_rate,
+            batch_size=min(self.batch, len(x)),
+            n_iter=self.epochs,
+            random_state=check_seed(seed),
+        )
+        method.fit(scaled)
+        fields = np.asarray(method.components_, np.float64)
+        visible, hidden = (np.asarray(one, np.float64) for one in (method.intercept_visible_, method.intercept_hidden_))
+        likelihood = pseudo_likelihood(fields, visible, hidden, scaled[:: max(1, len(x) // 1000)])
+        notes = {"low": low, "high": high, "pseudo_likelihood": likelihood}
+        return Fitted(fields / (high - low), True, self.epochs, notes)
+
+    def limits(self, x: np.ndarray) -> tuple[float, float]:
+        """What becomes 0 and what becomes 1.
+
+        Example:
+            >>> RBM().limits(np.array([[-1.0, 1.0], [1.0, -1.0]]))
+            (-1.0, 1.0)
+        """
+        mean, spread = float(x.mean(dtype=np.float64)), self.clip * float(x.std(dtype=np.float64))
+        return max(float(x.min()), mean - spread), min(float(x.max()), mean + spread)
+
+
+def free_energy(weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """−v·a − Σₖ log(1 + e^(Wₖ·v + bₖ)): minus the log of a row's probability, hidden units summed out, less log Z."""
+    return -v @ visible - np.logaddexp(0, v @ weights.T + hidden).sum(axis=1)
+
+
+def pseudo_likelihood(weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray) -> float:
+    """Mean over samples of Σᵢ log P(vᵢ | the others), each site flipped in turn (the library flips one at random)."""
+    here, total = free_energy(weights, visible, hidden, v), 0.0
+    for site in range(v.shape[1]):
+        other = v.copy()
+        other[:, site] = 1 - other[:, site]
+        total -= float(np.logaddexp(0, here - free_energy(weights, visible, hidden, other)).mean())
+    return total

@@ -1,0 +1,71 @@
+"""Sparse coding by mini-batch dictionary learning, through scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .._spec import Count, declare, number
+from .base import Baseline, Fitted, check_seed
+
+
+class SparseCoding(Baseline):
+    """Atoms of which few at a time make up a sample (Olshausen & Field 1996; Mairal et al. 2009).
+
+    Minimizes the mean of ½‖x − cD‖² + λ‖c‖₁ over codes c and atoms of norm one at most, the rows of D; samples are
+    centered and divided by one standard deviation, that of all sites together. The fields are these atoms
+    (`components_` in scikit-learn): the best code depends on a sample only through its products with them, so that they
+    are what acts on samples, before codes compete. The code itself is no linear function of the sample.
+
+    Example:
+        >>> import localfields as lf
+        >>> x = lf.stimuli.Kur((12,), xi=1, k=3).sample(0, 500)
+        >>> SparseCoding(4).fit(x).fields.shape
+        (4, 12)
+    """
+
+    components: int = declare(40, Count(high=100_000), help="number of fields; may be more than sites")
+    penalty: float = number(1.0, low=0, symbol="λ", help="price of a code's sum of sizes")
+    epochs: int = declare(10, Count(high=10**6), help="how often all samples are seen, at most")
+    batch: int = declare(256, Count(high=10**6), help="samples a step")
+    tolerance: float = number(1e-3, low=0, help="atoms that move by less than this a step have converged")
+
+    def fit(self, samples: Any, seed: int = 0) -> Fitted:
+        """Learn fields from samples, (num, size); see `Baseline.fit`.
+
+        Returns:
+            Atoms. Iterations are mini-batches; converged when atoms stood still before the last. Note: `active`, the
+            share of a code that is not zero, over about 2000 of the samples.
+
+        Raises:
+            InputError: When the samples cannot be fitted.
+        """
+        from sklearn.decomposition import MiniBatchDictionaryLearning as Fit
+        from sklearn.exceptions import ConvergenceWarning
+
+        x = self.check_samples(samples, most=100_000)
+        x = x - x.mean(axis=0, dtype=np.float64)  # in double precision: in single, codes do not meet their tolerance
+        x /= x.std()  # the library starts from atoms that know the scale
+        batch = min(self.batch, len(x))
+        method = Fit(
+            n_components=self.components,
+            alpha=self.penalty,  # pyright: ignore[reportArgumentType]
+            max_iter=self.epochs,
+            batch_size=batch,
+            fit_algorithm="cd",
+            transform_algorithm="lasso_cd",
+            transform_alpha=self.penalty,
+            tol=self.tolerance,
+            max_no_improvement=10**9,  # the cost of a mini-batch is noisy: that rule stops long before atoms are found
+            random_state=check_seed(seed),
+        )
+        with warnings.catch_warnings():
+            # A code that does not quite meet its tolerance is no matter: the next step makes another of it.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            method.fit(x)
+            active = float((method.transform(x[:: max(1, len(x) // 2000)]) != 0).mean())
+        most = self.epochs * int(np.ceil(len(x) / batch))
+        steps = int(method.n_steps_)
+        return Fitted(np.asarray(method.components_, np.float64), steps < most, steps, {"active": active})
