@@ -1,4 +1,4 @@
-"""Classes of one stimulus family from options: a number takes one value for all, or one a class."""
+"""Classes of one stimulus family from options: a number, or a file of data, is one for all or one a class."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def read_task(cls: Any, own: Mapping[str, Option], task: Mapping[str, Option], v
 def read_classes(cls: Any, given: dict[str, str]) -> list[Any]:
     """One stimulus a class, from texts such as `{"gain": "100", "xi": "1,3"}`."""
     kinds = {field.name: say.kind for field, say in fields(cls)}
-    numbers = {name: text for name, text in given.items() if isinstance(kinds[name], (Number, Count))}
-    several = {name: text.split(",") for name, text in numbers.items() if "," in text}
+    varied = {name: text for name, text in given.items() if _may_vary(kinds[name])}
+    several = {name: text.split(",") for name, text in varied.items() if "," in text}
     counts = {len(parts) for parts in several.values()}
     if not counts:
         first = next((name for name, kind in kinds.items() if isinstance(kind, (Number, Count))), "xi")
@@ -36,3 +36,7 @@ def read_classes(cls: Any, given: dict[str, str]) -> list[Any]:
     return [
         from_text(cls, {**given, **{name: parts[c] for name, parts in several.items()}}) for c in range(counts.pop())
     ]
+
+
+def _may_vary(kind: Any) -> bool:
+    return isinstance(kind, (Number, Count)) or getattr(kind, "several", False)

@@ -136,6 +136,8 @@ def _parameter(name: str, annotation: Any, default: Any, help: str, metavar: str
 def _text(kind: Any, value: Any) -> str:
     from .._spec import Nested, Shape, name_of
 
+    if hasattr(kind, "text"):  # data and steps say themselves how they are typed
+        return kind.text(value)
     if isinstance(kind, Shape):
         return "x".join(str(n) for n in value)
     if isinstance(kind, Nested):

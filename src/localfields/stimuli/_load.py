@@ -1,0 +1,409 @@
+"""Data from outside: an array, or a file of numbers, as rows that are read when they are needed.
+
+Nothing here runs code that a file brings along: pickled objects, cells, structures and functions are refused by what a
+file's header says, before they are read. What is memory-mapped is opened for one piece at a time and closed again, so
+that no more of it is ever in memory than one piece.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import hashlib
+import math
+import os
+import weakref
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, NoReturn
+
+import numpy as np
+
+from .._check import InputError, Said, refuse, shorten, unknown
+
+PIECE = 2**24  # bytes of one piece: what is in memory at a time
+PART = 2**26  # bytes of a file that are mapped at a time to take single rows from
+LARGEST_WHOLE = 2**30  # bytes of what can only be read as a whole; .npy and zarr have no limit
+LARGEST_TOLD = 1024  # numbers of an array that is written out in JSON
+MOST_AXES = 4  # one of samples, three of a lattice
+SUFFIXES = (".npy", ".npz", ".mat", ".csv", ".zarr")
+ONE_A_ROW = "Give one sample a row: (samples, sites), or (samples, height, width)."
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where rows come from: a file, or an array of this process. Its checksum is of the numbers, whatever holds them.
+
+    Args:
+        path: The file as it was given; empty for an array.
+        variable: Its name in a file that holds several.
+        sha256: Of element type, shape and numbers.
+        shape: (samples, …), as stored.
+        dtype: Element type, as stored.
+        opened: Returns something that can be indexed by slices and by rising row numbers.
+    """
+
+    path: str
+    variable: str
+    sha256: str
+    shape: tuple[int, ...]
+    dtype: str
+    opened: Callable[[], Any] = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def num(self) -> int:
+        """Number of samples."""
+        return self.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all numbers, as stored."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def __repr__(self) -> str:
+        name = f"{self.path}:{self.variable}" if self.variable else self.path
+        if name:
+            return repr(name)
+        return repr(self.values()) if self.small else f"<array of shape {self.shape}, {self.sha256[:12]}>"
+
+    @property
+    def small(self) -> bool:
+        """Whether the numbers of an array can stand in a text."""
+        return not self.path and math.prod(self.shape) <= LARGEST_TOLD
+
+    def values(self) -> list[Any]:
+        """All numbers as nested lists."""
+        return np.asarray(self.opened()[:]).tolist()
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """All rows in their order, a piece at a time."""
+        return _pieces(self.opened, self.shape, self.dtype)
+
+    def take(self, which: np.ndarray) -> np.ndarray:
+        """The rows of these numbers, in this order; a number may come several times."""
+        numbers, back = np.unique(which, return_inverse=True)  # a file is read forward
+        found = np.empty((len(numbers), *self.shape[1:]), np.dtype(self.dtype).newbyteorder("="))
+        # What was touched of a mapped file stays in memory until it is closed: it is opened for a part at a time.
+        ends = np.flatnonzero(np.diff(numbers // max(1, PART // (self.nbytes // self.num)))) + 1
+        for start, stop in zip([0, *ends], [*ends, len(numbers)], strict=True):
+            found[start:stop] = self.opened()[numbers[start:stop]]
+        return found[back.reshape(np.shape(which))]
+
+
+def _pieces(opened: Callable[[], Any], shape: tuple[int, ...], dtype: Any) -> Iterator[np.ndarray]:
+    rows = max(1, PIECE // max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize))
+    for start in range(0, shape[0], rows):
+        yield np.asarray(opened()[start : start + rows])
+
+
+class Found(NamedTuple):
+    """What a reader found, before its numbers were looked at."""
+
+    variable: str
+    shape: tuple[int, ...]
+    dtype: Any
+    opened: Callable[[], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The kind of a field that holds data: an array, or the name of a file. Labels are one number a sample."""
+
+    labels: bool = False
+    static: ClassVar[bool] = True
+    several: ClassVar[bool] = True  # at the command line one a class, joined by commas
+    metavar: ClassVar[str] = "FILE"
+
+    def check(self, name: str, value: Any) -> Source | None:
+        """Return the source, or refuse."""
+        if isinstance(value, Source):
+            return value
+        if self.labels and (value is None or (isinstance(value, str) and not value)):
+            return None
+        if isinstance(value, dict):
+            return _again(name, value, self.labels)
+        if isinstance(value, (str, os.PathLike)):
+            return read_file(name, os.fspath(value), self.labels)
+        return read_array(name, value, self.labels)
+
+    def parse(self, name: str, text: str) -> Source | None:
+        """Read the name of a file."""
+        return self.check(name, text)
+
+    def encode(self, value: Source | None) -> Any:
+        """The JSON form: a file's name and checksum; of an array its numbers if they are few, else their checksum."""
+        if value is None:
+            return None
+        if value.small:
+            return {"values": value.values(), "dtype": value.dtype}
+        where = {"path": value.path, "variable": value.variable} if value.path else {"shape": list(value.shape)}
+        return {**where, "sha256": value.sha256}
+
+    def text(self, value: Any) -> str:
+        """The default as the command line has it: none."""
+        return ""
+
+
+_GIVEN: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
+
+
+def _again(name: str, plain: dict[str, Any], labels: bool) -> Source:
+    """The source of a JSON form: the numbers must be those of then."""
+    if "values" in plain:
+        kind = str(plain.get("dtype", "<f8"))
+        try:
+            return read_array(name, np.asarray(plain["values"]).astype(kind), labels)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            refuse(f"`{name}`", plain["values"], f"numbers of type {kind}", ONE_A_ROW)
+    wanted = plain.get("sha256")
+    if not isinstance(wanted, str) or not isinstance(plain.get("path", ""), str):
+        refuse(f"`{name}`", plain, "an object with `path` and `sha256`", "Give the name of a file.")
+    if not plain.get("path"):
+        if wanted not in _GIVEN:
+            got = Said(f"the checksum {wanted[:12]} of an array that is not here")
+            advice = "Save the array with `np.save` and give the file's name: then it can be found again."
+            refuse(f"`{name}`", got, "an array that this process knows", advice)
+        return _GIVEN[wanted]
+    variable = plain.get("variable") or ""
+    found = read_file(name, f"{plain['path']}:{variable}" if variable else plain["path"], labels)
+    if found.sha256 != wanted:
+        got = Said(f"other numbers in {plain['path']} ({found.sha256[:12]} in place of {wanted[:12]})")
+        refuse(f"`{name}`", got, "the data of then", "Bring the old file back, or give the new one by its name.")
+    return found
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------
+
+
+def read_array(name: str, value: Any, labels: bool = False) -> Source:
+    """A source of an array, or of nested lists."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # numpy says "inhomogeneous shape"
+        refuse(f"`{name}`", Said("rows of different lengths"), "an array of numbers", ONE_A_ROW)
+    if array.dtype.kind in "OSU":
+        refuse(f"`{name}`", value, "an array of numbers, or the name of a file", ONE_A_ROW)
+    array = np.ascontiguousarray(array)
+    found = _checked(name, "", Found("", array.shape, array.dtype, lambda: array), labels)
+    return _GIVEN.setdefault(found.sha256, found)
+
+
+def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
+    """Look at all numbers once, a piece at a time, and refuse what is no data."""
+    variable, shape, dtype, opened = found
+    what, dtype, shape = f"`{name}`", np.dtype(dtype), tuple(int(n) for n in shape)
+    where = f" in {path}" if path else ""
+    if dtype.kind not in "biuf":
+        refuse(what, Said(f"elements of type {dtype}{where}"), "plain numbers", "Convert them to float first.")
+    if labels:
+        if math.prod(shape) != max(shape, default=0) or max(shape, default=0) < 2:
+            refuse(what, Said(f"shape {shape}{where}"), "one number a sample", "Give a list of labels.")
+        column = np.asarray(opened()[:]).reshape(-1, 1)
+        shape, opened = column.shape, lambda: column
+    elif not 2 <= len(shape) <= MOST_AXES:
+        refuse(what, Said(f"shape {shape}{where}"), f"an array of 2 to {MOST_AXES} axes", ONE_A_ROW)
+    elif shape[0] < 2 or math.prod(shape[1:]) < 2:
+        refuse(what, Said(f"shape {shape}{where}"), "at least two samples of at least two sites", ONE_A_ROW)
+    summed = hashlib.sha256(f"{dtype.newbyteorder('=').str} {shape}".encode())
+    low, high, missing = math.inf, -math.inf, 0
+    for piece in _pieces(opened, shape, dtype):
+        piece = np.ascontiguousarray(piece, dtype.newbyteorder("="))
+        summed.update(piece.data)
+        least, most = float(piece.min()), float(piece.max())  # nan if there is one
+        if not math.isfinite(least) or not math.isfinite(most):
+            missing += int(np.count_nonzero(~np.isfinite(piece)))
+        low, high = min(low, least), max(high, most)
+    if missing:
+        got = Said(f"{missing} that are nan or infinite, of {math.prod(shape)}{where}")
+        refuse(what, got, "finite numbers throughout", "Drop those samples, or fill the gaps.")
+    if low == high:
+        refuse(what, Said(f"{low:g} throughout{where}"), "numbers that vary", "Check that the right array was saved.")
+    return Source(path, variable, summed.hexdigest(), shape, dtype.str, opened)
+
+
+# -- files ------------------------------------------------------------------------------------------------------
+
+
+def read_file(name: str, text: str, labels: bool = False) -> Source:
+    """A source of a file; `file.npz:variable` chooses among several arrays."""
+    path, variable = text, ""
+    if not Path(text).exists() and ":" in text:
+        path, _, variable = text.rpartition(":")
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        refuse(f"`{name}`", text, f"a file ending in {', '.join(SUFFIXES)}", "In Python, an array can be given, too.")
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError) as error:
+        got = Said(f"{path!r} ({shorten(getattr(error, 'strerror', None) or error)})")
+        refuse(f"`{name}`", got, "a file that can be read", "Check its name and folder.")
+    if not state.st_size:
+        refuse(f"`{name}`", Said(f"the empty file {path!r}"), "a file of numbers", "Check that it was written.")
+    key = (os.path.abspath(path), variable, labels, state.st_size, state.st_mtime_ns)
+    found = _FILES.get(key)  # a file that has not changed is not looked through again
+    if found is None or found.path != path:
+        found = _FILES[key] = _read(name, path, variable, labels, state.st_size)
+    return found
+
+
+_FILES: weakref.WeakValueDictionary[tuple[Any, ...], Source] = weakref.WeakValueDictionary()
+
+
+def _read(name: str, path: str, variable: str, labels: bool, size: int) -> Source:
+    suffix = Path(path).suffix.lower()
+    try:
+        return _checked(name, path, READERS[suffix](name, path, variable), labels)
+    except InputError:
+        raise
+    except MemoryError:
+        _too_large(name, path, size)
+    except Exception as error:  # whatever a library makes of a broken file
+        got = Said(f"{path!r}, which cannot be read ({type(error).__name__}: {shorten(error, 100)})")
+        refuse(f"`{name}`", got, f"a {suffix} file that is whole", "Write it again.")
+
+
+def _too_large(name: str, path: str, size: int) -> NoReturn:
+    got = Said(f"{size / 1e9:.2g} GB in {path!r}")
+    advice = "Save it with `np.save` as .npy: that is read a piece at a time, whatever its size."
+    refuse(f"`{name}`", got, f"at most {LARGEST_WHOLE / 1e9:.2g} GB where it must be read as a whole", advice)
+
+
+def _no_objects(name: str, path: str, what: str) -> NoReturn:
+    advice = "Such files can run code when they are opened. Save a plain array of numbers."
+    refuse(f"`{name}`", Said(f"{what} in {path!r}"), "plain numbers", advice)
+
+
+def _npy(name: str, path: str, variable: str) -> Found:
+    with open(path, "rb") as file:
+        shape, _, dtype = _header(file)
+    if dtype.hasobject:
+        _no_objects(name, path, "pickled objects")
+    return Found("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read:
+        raise ValueError(f"format version {version}")
+    return read[version](file)
+
+
+def _choose(name: str, path: str, variable: str, known: list[str], usual: tuple[str, ...]) -> str:
+    """The variable meant: the one named, the only one, or the one of a usual name."""
+    if variable:
+        if variable not in known:
+            unknown(f"The variable of `{name}` in {path}", variable, known)
+        return variable
+    likely = known if len(known) == 1 else [one for one in known if one in usual]
+    if len(likely) != 1:
+        got, advice = Said(", ".join(known) or "none"), f"Name one: {path}:{known[0] if known else 'x'}."
+        refuse(f"The arrays of {path!r} that `{name}` may mean", got, "one", advice)
+    return likely[0]
+
+
+def _npz(name: str, path: str, variable: str) -> Found:
+    with zipfile.ZipFile(path) as archive:
+        headers = {}
+        for member in archive.namelist():
+            if member.endswith(".npy"):
+                with archive.open(member) as file:
+                    headers[member.removesuffix(".npy")] = _header(file)
+    several = [one for one, (shape, _, _) in headers.items() if len(shape) >= 2]
+    chosen = _choose(name, path, variable, list(headers) if variable else several or list(headers), ("x", "data"))
+    shape, _, dtype = headers[chosen]
+    if dtype.hasobject:
+        _no_objects(name, path, "pickled objects")
+    if math.prod(shape) * dtype.itemsize > LARGEST_WHOLE:  # asked of the header, as an archive may unpack to anything
+        _too_large(name, path, math.prod(shape) * dtype.itemsize)
+    with np.load(path, allow_pickle=False) as archive:
+        array = np.ascontiguousarray(archive[chosen])
+    return Found(variable, array.shape, array.dtype, lambda: array)
+
+
+PLAIN_MATLAB = {"double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+
+
+def _mat(name: str, path: str, variable: str) -> Found:
+    import scipy.io
+
+    with open(path, "rb") as file:
+        if file.read(128)[:20].startswith(b"MATLAB 7.3") or zipfile.is_zipfile(path):
+            advice = "In Matlab, save(…, '-v7'); or convert it to .npy."
+            refuse(f"`{name}`", Said(f"{path!r} of version 7.3 (HDF5)"), "a .mat file of version 5 to 7", advice)
+    listed = {one: (shape, kind) for one, shape, kind in scipy.io.whosmat(path)}
+    plain = [one for one, (_, kind) in listed.items() if kind in PLAIN_MATLAB]
+    if not plain or (variable in listed and variable not in plain):
+        kinds = ", ".join(sorted({kind for _, kind in listed.values()})) or "nothing"
+        _no_objects(name, path, listed[variable][1] if variable in listed else kinds)
+    chosen = _choose(name, path, variable, plain, ("x", "data", "X"))
+    size = math.prod(listed[chosen][0]) * 8
+    if size > LARGEST_WHOLE:
+        _too_large(name, path, size)
+    array = np.ascontiguousarray(scipy.io.loadmat(path, variable_names=[chosen])[chosen])
+    return Found(variable, array.shape, array.dtype, lambda: array)
+
+
+def _csv(name: str, path: str, variable: str) -> Found:
+    size = os.path.getsize(path)
+    if size > LARGEST_WHOLE:
+        _too_large(name, path, size)
+    with open(path, encoding="utf-8-sig") as file:
+        first = file.readline()
+        named = not _numeric(first)
+        widths: collections.Counter[int] = collections.Counter()
+        rows = []
+        for place, line in enumerate(file if named else (first, *file), start=2 if named else 1):
+            if not line.strip():
+                continue
+            parts = line.split(",")
+            widths[len(parts)] += 1
+            if len(widths) > 1:
+                width = widths.most_common(1)[0][0]
+                got = Said(f"{len(parts)} numbers in line {place} of {path!r} after lines of {width}")
+                refuse(f"`{name}`", got, "as many in every line", "One sample a line, sites joined by commas.")
+            try:
+                rows.append(np.array(parts, dtype=np.float64))
+            except ValueError:
+                got = Said(f"{shorten(line, 40)!r} in line {place} of {path!r}")
+                refuse(f"`{name}`", got, "numbers joined by commas", "Only the first line may hold names.")
+    array = np.stack(rows) if rows else np.zeros((0, 0))
+    return Found("", array.shape, array.dtype, lambda: array)
+
+
+def _numeric(line: str) -> bool:
+    try:
+        return bool([float(part) for part in line.split(",")])
+    except ValueError:
+        return not any(character.isalpha() for character in line)  # a broken number is told as one
+
+
+def _zarr(name: str, path: str, variable: str) -> Found:
+    try:
+        import zarr  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        refuse(f"`{name}`", path, "a format that is installed", "Run `pip install zarr`, or save it as .npy.")
+    array = zarr.open_array(path, mode="r", path=variable or None)
+    return Found(variable, array.shape, array.dtype, lambda: _Zarr(array))
+
+
+class _Zarr:
+    """A zarr array that takes row numbers like a numpy one."""
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, which: Any) -> np.ndarray:
+        return np.asarray(self.array[which] if isinstance(which, slice) else self.array.oindex[which])
+
+
+READERS: dict[str, Callable[[str, str, str], Found]] = {
+    ".npy": _npy,
+    ".npz": _npz,
+    ".mat": _mat,
+    ".csv": _csv,
+    ".zarr": _zarr,
+}

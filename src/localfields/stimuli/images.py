@@ -1,0 +1,110 @@
+"""Patches of images: natural scenes on a small lattice."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Choice, Count, Shape, declare, derived, number
+from ._images import ImageData, Images
+from .preprocess import Center, Scale, apply_all, fit_all
+from .samples import LARGEST_HELD, Rows, check_rows, preprocess_field, remembered, symmetry_field
+
+
+class ImagePatches(Rows):
+    """Patches cut from images at random places; every place of every image is as likely as any other.
+
+    Without images of your own, the two photographs that come with scikit-learn. Colors become luminance. Blur and
+    zoom act on whole images, before they are normalized and cut, so that classes that differ in them see one world at
+    two resolutions: the lengthscale task on scenes.
+
+    Example:
+        >>> import localfields as lf
+        >>> patches = lf.stimuli.ImagePatches(shape=(8, 8), patches=500, blur=1)
+        >>> patches.sample(0, 10).shape
+        (10, 64)
+    """
+
+    source: Any = declare(None, ImageData(), help="folder or file of images; embedded: the photographs of scikit-learn")
+    shape: tuple[int, ...] = declare(
+        (16, 16),
+        Shape(2, "Give (16, 16) for patches of 16 by 16 pixels."),
+        symbol="N",
+        help="size of a patch, as 16x16",
+    )
+    patches: int = declare(20_000, Count(low=2, high=10**7), help="how many patches are cut")
+    blur: float = number(
+        0.0, low=0, high=1000, closed=True, symbol="σ", help="width of a Gaussian blur of the images, in pixels"
+    )
+    zoom: int = declare(1, Count(high=1000), help="pixels an axis that are averaged into one")
+    normalize: str = declare(
+        "standard", Choice(("standard", "log", "none")), help="each image to mean 0 and variance 1; its logarithm; no"
+    )
+    places: int = declare(0, Count(low=0, high=2**62), help="seed of where patches are cut")
+    preprocess: tuple[Any, ...] = preprocess_field((Center(), Scale()))
+    symmetry: str = symmetry_field()
+    rows: np.ndarray = derived(lambda stimulus: stimulus._cut_once())
+
+    def __check_init__(self):
+        """Refuse a patch that is no plane."""
+        if len(self.shape) != 2:
+            refuse("`shape`", self.shape, "two numbers", "Give (16, 16) for patches of 16 by 16 pixels.")
+
+    @property
+    def num(self) -> int:
+        """How many patches there are."""
+        return self.patches
+
+    def take(self, which: np.ndarray) -> np.ndarray:
+        """Patches of these numbers."""
+        return self.rows[which]
+
+    def _cut_once(self) -> np.ndarray:
+        self.__check_init__()
+        plain = {name: value for name, value in self.to_json().items() if name != "symmetry"}
+        return remembered(json.dumps(plain, sort_keys=True), self._cut)
+
+    def _cut(self) -> np.ndarray:
+        if 8 * self.patches * self.size > LARGEST_HELD:
+            most = LARGEST_HELD // (8 * self.size)
+            refuse("`patches`", self.patches, f"at most {most} of this size", "Or save patches as .npy, for `Samples`.")
+        source: Images = self.source
+        planes = [self._seen(plane) for plane in source.planes()]
+        room = np.array([[max(0, n - m + 1) for n, m in zip(one.shape, self.shape, strict=True)] for one in planes])
+        places = room.prod(axis=1)
+        if not places.any():
+            got = Said(f"{' × '.join(map(str, self.shape))} in images of {planes[0].shape} and such")
+            refuse("A patch", got, "smaller than an image", "Take a smaller `shape`, or less `zoom`.")
+        generator = np.random.default_rng(self.places)
+        which = generator.choice(len(planes), self.patches, p=places / places.sum())
+        corner = np.floor(generator.random((self.patches, 2)) * room[which]).astype(int)
+        rows = np.empty((self.patches, self.size), np.float64)
+        for place, plane in enumerate(planes):
+            mine = which == place
+            if mine.any():
+                windows = np.lib.stride_tricks.sliding_window_view(plane, self.shape)
+                rows[mine] = windows[tuple(corner[mine].T)].reshape(-1, self.size)
+        steps = fit_all(self.preprocess, rows, self.shape)
+        rows = apply_all(steps, rows, np.float64) if steps else rows
+        check_rows(rows)
+        rows.setflags(write=False)
+        return rows
+
+    def _seen(self, plane: np.ndarray) -> np.ndarray:
+        """One image blurred, coarsened and normalized."""
+        if self.normalize == "log":
+            plane = np.log1p(plane - plane.min())
+        if self.blur:
+            from scipy.ndimage import gaussian_filter
+
+            plane = gaussian_filter(plane, self.blur, mode="reflect")
+        if self.zoom > 1:
+            height, width = (n // self.zoom for n in plane.shape)
+            plane = plane[: height * self.zoom, : width * self.zoom]
+            plane = plane.reshape(height, self.zoom, width, self.zoom).mean(axis=(1, 3))
+        if self.normalize == "none" or not plane.size or np.ptp(plane) == 0:
+            return plane
+        return (plane - plane.mean()) / plane.std()

@@ -1,0 +1,347 @@
+"""Stimuli made of data: rows drawn at random, with the statistics that the rows have."""
+
+from __future__ import annotations
+
+import abc
+import collections
+import json
+import math
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import Said, refuse
+from .._spec import Choice, Count, Shape, declare, derived
+from .._types import working_dtype
+from ..lattice import distance
+from ..marginals import Empirical, Marginal
+from ._load import Data, Source
+from .base import LARGEST_DRAW, Stimulus, as_key
+from .preprocess import CHUNK, Applied, Preprocess, Steps, apply_all, fit_all
+
+LARGEST_HELD = 2**28  # bytes of rows that live in compiled code; more is streamed from the file
+POOL = 2**26  # bytes of the rows that stand for streamed ones where a draw cannot wait for a file
+LARGEST_MATRIX = 4096  # sites of a covariance matrix
+MOST_VALUES = 2**17  # of a marginal; more are grouped
+DEPENDENT = 0.1  # correlation of distant sites from which they count as dependent
+SYMMETRIES = ("none", "shifts", "signs", "shifts-and-signs")
+PLACEHOLDER = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
+
+_KNOWN: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+
+
+def remembered(key: Hashable, make: Callable[[], Any], most: int = 8) -> Any:
+    """What was made for a key not long ago: copies of a stimulus do not look at the data again."""
+    if key not in _KNOWN:
+        _KNOWN[key] = make()
+        while len(_KNOWN) > most:
+            _KNOWN.popitem(last=False)
+    _KNOWN.move_to_end(key)
+    return _KNOWN[key]
+
+
+def preprocess_field(default: tuple[Preprocess, ...] = ()) -> Any:
+    """Declare the steps that data go through."""
+    help = "steps, such as center+scale or contrast-normalize+whiten:cutoff=0.01; none for the data as they are"
+    return declare(default, Steps(), help=help)
+
+
+def symmetry_field() -> Any:
+    """Declare which copies of a row are drawn like the row itself."""
+    help = "what a draw is moved by at random: shifts around the lattice, signs, both or none"
+    return declare("none", Choice(SYMMETRIES), help=help)
+
+
+class Rows(Stimulus):
+    """Rows drawn at random, each as likely as any other, with replacement.
+
+    Statistics are those of the rows, exactly: nothing is estimated of a law behind them. With a `symmetry` every shift
+    of a row, or its negative, is as likely as the row, so that the stimulus has that symmetry exactly, and `orbit` and
+    the theories apply; whether the data had it is another question, which `predict` looks into.
+    """
+
+    preprocess: eqx.AbstractVar[tuple[Any, ...]]
+    symmetry: eqx.AbstractVar[str]
+    rows: eqx.AbstractVar[np.ndarray]
+
+    @property
+    @abc.abstractmethod
+    def num(self) -> int:
+        """How many rows there are."""
+
+    @abc.abstractmethod
+    def take(self, which: np.ndarray) -> np.ndarray:
+        """Rows of these numbers as a network sees them, (…, size), read from where they are."""
+
+    @property
+    def streamed(self) -> bool:
+        """Whether there are too many rows to hold: then `rows` is a random part of them."""
+        return len(self.rows) < self.num
+
+    @property
+    def translation_invariant(self) -> bool:
+        """Where shifts are drawn."""
+        return "shifts" in self.symmetry
+
+    @property
+    def sign_symmetric(self) -> bool:
+        """Where signs are drawn."""
+        return "signs" in self.symmetry
+
+    @property
+    def weakly_dependent(self) -> bool:
+        """Whether the most distant sites are correlated by less than a tenth, in the mean square."""
+        covariance = self.covariance()
+        far = distance(self.shape)
+        if covariance.shape == self.shape:
+            correlation = covariance[far >= 0.9 * far.max()] / covariance.flat[0]
+        else:
+            flat = covariance.reshape(self.size, self.size)
+            sd = np.sqrt(np.diag(flat))
+            apart = np.stack([np.roll(far, by, range(far.ndim)).ravel() for by in np.ndindex(self.shape)])
+            correlation = (flat / np.outer(sd, sd))[apart >= 0.9 * far.max()]
+        return bool(np.sqrt(np.mean(correlation**2)) < DEPENDENT)
+
+    def __eq__(self, other: Any) -> bool:
+        """Of the same kind, from the same data by the same steps."""
+        return type(self) is type(other) and self._text() == other._text()
+
+    def __hash__(self) -> int:
+        """Of the data's checksum and all else."""
+        return hash(self._text())
+
+    def _text(self) -> str:
+        return json.dumps(self.to_json(), sort_keys=True)
+
+    # -- draws --------------------------------------------------------------------------------------------------
+
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """Rows at random; of streamed data, from the part that is held."""
+        for_row, for_shift, for_sign = jax.random.split(key, 3)
+        which = jax.random.randint(for_row, (num,), 0, self.rows.shape[0])
+        x = jnp.asarray(self.rows)[which].astype(working_dtype())
+        if self.translation_invariant:
+            x = x.reshape(num, *self.shape)
+            for axis, n in enumerate(self.shape):
+                by = jax.random.randint(jax.random.fold_in(for_shift, axis), (num, 1), 0, n)
+                site = (jnp.arange(n)[None, :] + by) % n
+                site = site.reshape([num] + [n if other == axis else 1 for other in range(len(self.shape))])
+                x = jnp.take_along_axis(x, site, axis + 1)
+            x = x.reshape(num, self.size)
+        if self.sign_symmetric:
+            x = jax.random.rademacher(for_sign, (num, 1), x.dtype) * x
+        return x
+
+    def moved(self, x: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Rows, (num, size), each moved at random as the symmetry says; in numpy, for what is streamed."""
+        if self.translation_invariant:
+            x = x.reshape(len(x), *self.shape)
+            for axis, n in enumerate(self.shape):
+                site = (np.arange(n) + generator.integers(0, n, (len(x), 1))) % n
+                site = site.reshape([len(x)] + [n if other == axis else 1 for other in range(len(self.shape))])
+                x = np.take_along_axis(x, site, axis + 1)
+            x = x.reshape(len(x), self.size)
+        return x * generator.choice([-1.0, 1.0], (len(x), 1)).astype(x.dtype) if self.sign_symmetric else x
+
+    def sample(self, key: Any, num: int) -> jax.Array:
+        """Draw rows; of streamed data, from all of the file. See `Stimulus.sample`."""
+        if not self.streamed:
+            return super().sample(key, num)
+        num = Count(high=LARGEST_DRAW // self.size).check("num", num)
+        seed = np.asarray(jax.random.key_data(as_key(key))).tolist()
+        generator = np.random.default_rng(seed)
+        x = self.moved(self.take(generator.integers(0, self.num, num)), generator)
+        return jnp.asarray(x, working_dtype())
+
+    # -- statistics ---------------------------------------------------------------------------------------------
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """All rows as a network sees them, a piece at a time, in float64."""
+        for start in range(0, self.num, CHUNK):
+            stop = min(start + CHUNK, self.num)
+            part = self.take(np.arange(start, stop)) if self.streamed else self.rows[start:stop]
+            yield np.asarray(part, np.float64)
+
+    def _remembered(self, what: str, make: Callable[[], Any]) -> Any:
+        self.require_one("to take statistics of")
+        return remembered((self._text(), what), make, most=32)
+
+    def site_means(self) -> np.ndarray:
+        """Mean of every site, of the lattice's shape."""
+        means = self._remembered("means", lambda: sum(piece.sum(axis=0) for piece in self.pieces()) / self.num)
+        if self.sign_symmetric:
+            return np.zeros(self.shape)
+        return np.full(self.shape, means.mean()) if self.translation_invariant else means.reshape(self.shape)
+
+    def mean(self) -> float:
+        """Mean over rows and sites; what is rounding beside the spread counts as zero."""
+        mean = float(self.site_means().mean())
+        largest = max(float(np.abs(self.rows[:CHUNK]).max()), np.finfo(np.float64).tiny)
+        return 0.0 if abs(mean) < 1e-7 * largest else mean
+
+    def covariance(self) -> np.ndarray:
+        """Of the rows, about the mean of each site; with shifts, the row of averages over all of them."""
+        if self.translation_invariant:
+            return self._remembered("row", self._row)
+        if self.size > LARGEST_MATRIX:
+            advice = "Take smaller patches, or symmetry='shifts', whose covariance is a row."
+            refuse("The sites for a covariance matrix", self.size, f"at most {LARGEST_MATRIX}", advice)
+        return self._remembered("matrix", self._matrix)
+
+    def _row(self) -> np.ndarray:
+        axes, power = tuple(range(1, len(self.shape) + 1)), np.zeros(self.shape)
+        mean = self.site_means().mean()
+        for piece in self.pieces():
+            there = np.fft.fftn((piece - mean).reshape(-1, *self.shape), axes=axes)
+            power += (there.real**2 + there.imag**2).sum(axis=0)
+        return np.fft.ifftn(power).real / (self.num * self.size)
+
+    def _matrix(self) -> np.ndarray:
+        total, means = np.zeros((self.size, self.size)), self.site_means().ravel()
+        for piece in self.pieces():
+            piece = piece - means
+            total += piece.T @ piece
+        return (total / self.num).reshape(self.shape * 2)
+
+    def marginal(self) -> Marginal:
+        """The law of a site chosen at random; with shifts that is the law of every site. Beyond 2¹⁷ values grouped."""
+        return self._remembered("marginal", self._marginal)
+
+    def _marginal(self) -> Marginal:
+        # Of streamed data, the rows that are held stand for all.
+        values = np.sort(np.asarray(self.rows, np.float64), axis=None)
+        if self.sign_symmetric:
+            values = np.sort(np.concatenate([values, -values]))
+        return Empirical(*grouped(values))
+
+
+def grouped(values: np.ndarray, most: int = MOST_VALUES) -> tuple[np.ndarray, np.ndarray]:
+    """Fewer values with weights: the extremes as they are, the rest in groups of neighbors as two points each.
+
+    A group keeps its mean and its variance. `values` rise.
+    """
+    if values.size <= most:
+        return values, np.ones(1)
+    tail, groups = most // 8, 3 * most // 8
+    low, middle, high = values[:tail], values[tail:-tail], values[-tail:]
+    parts = np.linspace(0, middle.size, groups + 1).astype(int)
+    count = np.diff(parts)
+    mean = np.add.reduceat(middle, parts[:-1]) / count
+    around = middle - np.repeat(mean, count)
+    sd = np.sqrt(np.add.reduceat(around**2, parts[:-1]) / count)
+    pairs = np.stack([mean - sd, mean + sd], axis=1).ravel()
+    weights = np.concatenate([np.ones(tail), np.repeat(count / 2, 2), np.ones(tail)])
+    return np.concatenate([low, pairs, high]), weights / values.size
+
+
+def held_type(dtype: Any) -> Any:
+    """What rows are held in: single precision, unless they are stored in double."""
+    return np.float64 if np.dtype(dtype).itemsize > 4 else np.float32
+
+
+class Samples(Rows):
+    """Your own data: each sample is a row of an array or a file, and draws are rows at random.
+
+    A file is .npy, .npz, .mat (version 5 to 7), .csv or zarr; `file.npz:name` chooses one of several arrays. A .npy
+    file of any size is read where it lies. The default, all signs of two sites, only holds the place of data.
+
+    Example:
+        >>> import numpy as np, localfields as lf
+        >>> data = np.random.default_rng(0).normal(size=(500, 8, 8))
+        >>> patches = lf.stimuli.Samples(data, preprocess=("center", "scale"), symmetry="shifts")
+        >>> patches.sample(0, 10).shape, patches.covariance().shape
+        ((10, 64), (8, 8))
+    """
+
+    data: Any = declare(PLACEHOLDER, Data(), help="file of samples, one a row: .npy, .npz, .mat, .csv or .zarr")
+    shape: tuple[int, ...] = declare(
+        (), Shape(), symbol="N", help="lattice of one sample, where the data do not tell: 40, or 30x30"
+    )
+    classes: Any = declare(None, Data(labels=True), help="file of labels, one number a sample")
+    chosen: int = declare(0, Count(low=-(2**31), high=2**31), help="the label whose samples are taken")
+    preprocess: tuple[Any, ...] = preprocess_field()
+    symmetry: str = symmetry_field()
+    rows: np.ndarray = derived(lambda stimulus: stimulus._prepared()[0])
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Read the data; the lattice is theirs unless another one of as many sites is given."""
+        data = Data().check("data", given["data"])
+        assert data is not None
+        shape = given["shape"]
+        shape = data.shape[1:] if shape is None or np.size(shape) == 0 else Shape().check("shape", shape)
+        if math.prod(shape) != math.prod(data.shape[1:]):
+            sites = math.prod(data.shape[1:])
+            advice = f"A sample of the data has {data.shape[1:]}."
+            refuse("`shape`", shape, f"a lattice of {sites} sites", advice)
+        return {**given, "data": data, "shape": shape, "classes": _labels(given["classes"], data)}
+
+    def _numbers(self) -> np.ndarray | None:
+        """Which rows of the data are taken, or None for all."""
+        if self.classes is None:
+            return None
+        labels = np.concatenate([piece.reshape(-1) for piece in self.classes.pieces()])
+        which = np.flatnonzero(labels == self.chosen)
+        if which.size < 2:
+            some = ", ".join(f"{one:g}" for one in np.unique(labels)[:8])
+            got = Said(f"{self.chosen}, which {which.size} samples have")
+            refuse("`chosen`", got, "a label of at least two samples", f"The labels are {some}.")
+        return which
+
+    def _prepared(self) -> tuple[np.ndarray, list[Applied], np.ndarray | None]:
+        """Rows to hold, the fitted steps, and which rows of the data they are taken from."""
+        steps = json.dumps([one.to_json() for one in self.preprocess])
+        named = self.classes and self.classes.sha256
+        key = ("samples", self.data.sha256, self.shape, named, self.chosen if named else 0, steps)
+        return remembered(key, self._prepare)
+
+    def _prepare(self) -> tuple[np.ndarray, list[Applied], np.ndarray | None]:
+        which, dtype = self._numbers(), held_type(self.data.dtype)
+        num = self.data.num if which is None else len(which)
+        width = self.size * np.dtype(dtype).itemsize
+        if num * width > LARGEST_HELD:
+            # Always the same part of the same data, so that whoever asks again is told the same.
+            part = np.sort(np.random.default_rng(0).choice(num, max(2, POOL // width), replace=False))
+            which_held = part if which is None else which[part]
+            raw = self.data.take(which_held).reshape(-1, self.size)
+        elif which is None:
+            raw = np.concatenate([piece.reshape(-1, self.size).astype(dtype) for piece in self.data.pieces()])
+        else:
+            raw = self.data.take(which).reshape(-1, self.size)
+        fitted = fit_all(self.preprocess, raw, self.shape)
+        rows = apply_all(fitted, raw, dtype) if fitted else raw.astype(dtype)
+        check_rows(rows)
+        rows.setflags(write=False)
+        return rows, fitted, which
+
+    @property
+    def num(self) -> int:
+        """How many rows there are, of the chosen label if there are labels."""
+        which = self._prepared()[2]
+        return self.data.num if which is None else len(which)
+
+    def take(self, which: np.ndarray) -> np.ndarray:
+        """Rows of these numbers, through all steps."""
+        _, fitted, numbers = self._prepared()
+        raw = self.data.take(which if numbers is None else numbers[which]).reshape(-1, self.size)
+        return apply_all(fitted, raw, held_type(self.data.dtype))
+
+
+def check_rows(rows: np.ndarray) -> None:
+    """Refuse what steps have made of data, where that is no data any more."""
+    finite = np.isfinite(rows).all()
+    if not finite or np.ptp(rows) == 0:
+        got = Said("one number throughout" if finite else "nan or infinite numbers")
+        refuse("What the steps of `preprocess` leave", got, "numbers that vary", "Leave a step out.")
+
+
+def _labels(given: Any, data: Source) -> Source | None:
+    labels = Data(labels=True).check("classes", given)
+    if labels is not None and labels.num != data.num:
+        got = Said(f"{labels.num} labels for {data.num} samples")
+        refuse("`classes`", got, "one number a sample", "Labels and samples must be of one recording.")
+    return labels

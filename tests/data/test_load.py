@@ -1,0 +1,260 @@
+"""Data from outside: what is read, bit for bit, and what is refused, with how much memory."""
+
+import io
+import json
+import subprocess
+import sys
+import types
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.io
+
+import localfields as lf
+from localfields.stimuli import _load
+
+ROWS = np.random.default_rng(0).normal(size=(7, 2, 3))
+
+
+def write_csv(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_npz(path, **arrays):
+    np.savez_compressed(path, **arrays)
+    return path
+
+
+def write_mat(path, **values):
+    scipy.io.savemat(path, values)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    flat = ROWS.reshape(7, 6)
+    np.save(tmp_path / "a.npy", ROWS)
+    np.save(tmp_path / "fortran.npy", np.asfortranarray(ROWS))
+    np.save(tmp_path / "big-endian.npy", ROWS.astype(">f8"))
+    write_npz(tmp_path / "only.npz", anything=ROWS)
+    write_npz(tmp_path / "usual.npz", x=ROWS, seed=np.array(3), other=flat)
+    write_npz(tmp_path / "named.npz", a=flat, b=ROWS)
+    write_mat(tmp_path / "a.mat", data=ROWS, note="text", cell=np.array([1, "two"], dtype=object))
+    np.savetxt(tmp_path / "a.csv", flat, delimiter=",", fmt="%.17g")
+    write_csv(tmp_path / "named.csv", "a,b,c,d,e,f\n" + (tmp_path / "a.csv").read_text() + "\n")
+    return tmp_path
+
+
+READ = ("a.npy", "fortran.npy", "big-endian.npy", "only.npz", "usual.npz", "named.npz:b", "a.mat", "a.csv", "named.csv")
+
+
+@pytest.mark.parametrize("name", READ)
+def test_every_format_holds_the_same_numbers(files, name):
+    found = lf.stimuli.Samples(str(files / name))
+    np.testing.assert_array_equal(found.rows, ROWS.reshape(7, 6))
+    assert found.shape == ((6,) if name.endswith("csv") else (2, 3))
+    which = np.array([3, 0, 3, 6])
+    np.testing.assert_array_equal(found.take(which), ROWS.reshape(7, 6)[which])
+    # A checksum is of the numbers, whatever holds them.
+    assert found.data.sha256 == lf.stimuli.Samples(ROWS.reshape(7, *found.shape)).data.sha256
+
+
+def test_json_names_the_file_and_its_numbers(files):
+    found = lf.stimuli.Samples(f"{files / 'named.npz'}:b")
+    plain = json.loads(json.dumps(found.to_json()))
+    assert plain["data"]["path"].endswith("named.npz") and plain["data"]["variable"] == "b"
+    again = lf.from_json(plain)
+    assert again == found and hash(again) == hash(found)
+    write_npz(files / "named.npz", a=ROWS, b=ROWS + 1)
+    with pytest.raises(lf.InputError, match="the data of then, got other numbers"):
+        lf.from_json(plain)
+
+
+def test_few_numbers_are_written_out():
+    for dtype in (np.float64, np.float32, np.int16, bool):
+        one = lf.stimuli.Samples((1 + ROWS).astype(np.int16).astype(dtype))
+        plain = json.loads(json.dumps(one.to_json()))
+        again = lf.from_json(plain)
+        assert again == one and again.rows.dtype == one.rows.dtype
+        np.testing.assert_array_equal(again.rows, one.rows)
+    plain["data"]["values"][0] = "no"
+    with pytest.raises(lf.InputError, match="`data`"):
+        lf.from_json(plain)
+
+
+def test_an_array_is_known_by_its_numbers_while_it_is_here():
+    large = np.tile(ROWS, (30, 1, 1))
+    one, other = (lf.stimuli.Samples(large + shift) for shift in (0, 1e-12))
+    assert one != other and one == lf.stimuli.Samples(large.tolist())
+    plain = one.to_json()
+    assert "values" not in plain["data"] and lf.from_json(plain) == one
+    plain["data"]["sha256"] = 64 * "0"
+    with pytest.raises(lf.InputError, match="an array that this process knows.*np.save"):
+        lf.from_json(plain)
+
+
+def test_the_key_of_a_result_depends_on_the_data():
+    def digest(data):
+        task = lf.Discrimination(lf.stimuli.Samples(data), lf.stimuli.Samples(-data))
+        return lf.Experiment(task).digest
+
+    changed = ROWS.copy()
+    changed[4, 1, 2] = np.nextafter(changed[4, 1, 2], 1)
+    assert digest(ROWS) == digest(ROWS.copy()) != digest(changed)
+
+
+def corrupt(path):
+    path.write_bytes(path.read_bytes()[:-5])
+    return path
+
+
+def hostile_npy(path):
+    with path.open("wb") as file:
+        np.save(file, np.array([[1, 2], [3, types.SimpleNamespace()]], dtype=object), allow_pickle=True)
+    return path
+
+
+def hostile_npz(path):
+    np.savez(path, x=np.array([[{}, 1], [2, 3]], dtype=object), allow_pickle=True)
+    return path
+
+
+def version_seven(path):
+    path.write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(128) + b"\x89HDF\r\n\x1a\n" + bytes(600))
+    return path
+
+
+def bomb(path):
+    """An archive of a few bytes whose header promises a terabyte."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": (2**20, 2**17)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", buffer.getvalue())
+    return path
+
+
+def saved(path, array):
+    np.save(path, array)
+    return path
+
+
+def filled(value):
+    data = ROWS.copy()
+    data[1:3] = value
+    return data
+
+
+MISTAKES = {
+    "missing": (lambda d: d / "no.npy", r"a file that can be read, got .*No such file.*Check its name"),
+    "folder": (lambda d: d, "a file ending in .npy"),
+    "text file": (lambda d: write_csv(d / "a.txt", "1,2\n3,4"), "a file ending in .npy"),
+    "empty file": (lambda d: write_csv(d / "a.npy", ""), "a file of numbers, got the empty file"),
+    "cut off npy": (lambda d: corrupt(saved(d / "a.npy", ROWS)), "a .npy file that is whole.*cannot be read"),
+    "cut off npz": (lambda d: corrupt(write_npz(d / "a.npz", x=ROWS)), "a .npz file that is whole"),
+    "cut off mat": (lambda d: corrupt(write_mat(d / "a.mat", x=ROWS)), "a .mat file that is whole"),
+    "no npy": (lambda d: write_csv(d / "a.npy", "hello"), "a .npy file that is whole"),
+    "no mat": (lambda d: write_csv(d / "a.mat", "hello"), "a .mat file that is whole"),
+    "binary csv": (lambda d: saved(d / "a.npy", ROWS).rename(d / "a.csv"), "`data` must be"),
+    "pickled npy": (lambda d: hostile_npy(d / "a.npy"), "plain numbers, got pickled objects.*run code"),
+    "pickled npz": (lambda d: hostile_npz(d / "a.npz"), "plain numbers, got pickled objects.*run code"),
+    "cells": (lambda d: write_mat(d / "a.mat", x=np.array([1, "a"], object)), "plain numbers, got cell.*run code"),
+    "struct": (lambda d: write_mat(d / "a.mat", x={"f": 1}), "plain numbers, got struct"),
+    "text in mat": (lambda d: write_mat(d / "a.mat", x="text"), "plain numbers, got char"),
+    "mat 7.3": (lambda d: version_seven(d / "a.mat"), r"version 5 to 7.*got .*7\.3.*'-v7'"),
+    "bomb": (lambda d: bomb(d / "a.npz"), r"read as a whole, got .*GB.*np\.save"),
+    "several arrays": (lambda d: write_npz(d / "a.npz", a=ROWS, b=ROWS), "must be one, got a, b.*Name one:"),
+    "other variable": (lambda d: str(write_npz(d / "a.npz", rows=ROWS)) + ":row", "Did you mean `rows`"),
+    "ragged csv": (lambda d: write_csv(d / "a.csv", "1,2\n3,4\n5\n"), "as many in every line, got 1 numbers in line 3"),
+    "words in csv": (lambda d: write_csv(d / "a.csv", "1,2\n3,x\n"), "numbers joined by commas, got '3,x' in line 2"),
+    "csv of names": (lambda d: write_csv(d / "a.csv", "a,b\n"), "2 to 4 axes|at least two samples"),
+    "zarr": (lambda d: (d / "a.zarr").mkdir() or d / "a.zarr", "pip install zarr"),
+    "nan": (lambda d: filled(np.nan), "finite numbers throughout, got 12 that are nan or infinite, of 42"),
+    "infinite": (lambda d: saved(d / "a.npy", filled(np.inf)), "got 12 that are nan"),
+    "constant": (lambda d: np.ones((4, 4)), "numbers that vary, got 1 throughout"),
+    "constant file": (lambda d: saved(d / "a.npy", np.zeros((4, 4), np.int8)), "numbers that vary, got 0 throughout"),
+    "no samples": (lambda d: np.zeros((0, 4)), "at least two samples"),
+    "one sample": (lambda d: ROWS[:1], "at least two samples"),
+    "one axis": (lambda d: ROWS.ravel(), "2 to 4 axes.*one sample a row"),
+    "five axes": (lambda d: ROWS.reshape(7, 1, 2, 3, 1, 1), "2 to 4 axes"),
+    "ragged": (lambda d: [[1, 2], [3]], "rows of different lengths"),
+    "words": (lambda d: [["a", "b"], ["c", "d"]], "an array of numbers, or the name of a file"),
+    "complex": (lambda d: ROWS + 1j, "plain numbers, got elements of type complex128"),
+    "objects": (lambda d: np.array([[1, None], [2, 3]], dtype=object), "an array of numbers"),
+    "records": (lambda d: np.zeros((3, 3), dtype=[("a", "f8")]), "plain numbers"),
+    "dates": (lambda d: np.zeros((3, 3), dtype="M8[s]"), "plain numbers"),
+    "nothing": (lambda d: None, "an array of numbers, or the name of a file"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_is_no_data_is_refused(name, tmp_path):
+    make, says = MISTAKES[name]
+    with pytest.raises(lf.InputError, match=says) as told:
+        lf.stimuli.Samples(make(tmp_path))
+    assert "\n" not in str(told.value) and len(str(told.value)) < 500
+
+
+def test_a_pickle_is_never_opened(tmp_path, monkeypatch):
+    """Neither what is refused nor what is read goes near pickle."""
+    import pickle
+
+    def opened(*_args, **_values):
+        raise AssertionError("a pickle was opened")
+
+    hostile_npy(tmp_path / "a.npy")
+    hostile_npz(tmp_path / "a.npz")
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, opened)
+    for name in ("a.npy", "a.npz", "a.npz:x"):
+        with pytest.raises(lf.InputError):
+            lf.stimuli.Samples(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "values, says",
+    [
+        ({"shape": (4, 2)}, r"a lattice of 6 sites.*\(2, 3\)"),
+        ({"classes": [0, 1]}, "one number a sample, got 2 labels for 7 samples"),
+        ({"classes": [0, 0, 0, 0, 0, 0, 1], "chosen": 1}, "a label of at least two samples, got 1, which 1 samples"),
+        ({"classes": [0, 0, 0, 0, 0, 0, 1], "chosen": 5}, "The labels are 0, 1"),
+        ({"classes": list("aaabbbb")}, "an array of numbers"),
+        ({"preprocess": "centre"}, "Did you mean `center`"),
+        ({"symmetry": "shift"}, "Did you mean `shifts`"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused(values, says):
+    with pytest.raises(lf.InputError, match=says):
+        lf.stimuli.Samples(ROWS, **values)
+
+
+GIANT = """
+import resource, sys
+import numpy as np
+import localfields as lf
+
+lf.stimuli.Samples().sample(0, 2)  # what importing and compiling take is not the file's
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+x = lf.stimuli.Samples(sys.argv[1], symmetry="signs", preprocess="scale:each=all")
+assert x.streamed and x.num == 2**21
+drawn = np.asarray(x.sample(0, 1000))
+assert drawn.shape == (1000, 256)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) / 1024)
+"""
+
+
+def test_two_gigabytes_take_little_memory(tmp_path):
+    """The file is sparse: 2 GB of zeros but for a few rows, none of which are ever in memory at once."""
+    path = tmp_path / "giant.npy"
+    data = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(2**21, 256))
+    data[::1000] = 1.0
+    data[-1] = 2.0
+    del data
+    assert path.stat().st_size > 2**31
+    command = [sys.executable, "-c", GIANT, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    held = (_load.PIECE + lf.stimuli.samples.POOL) / 2**20
+    assert float(done.stdout.split()[-1]) < 6 * held + 100  # copies in float64 of what is held, not of 2048 MB
