@@ -20,7 +20,7 @@ def patterns(num, seed=0):
 
 
 def test_hidden_units_find_the_two_blocks():
-    found = RBM(2, epochs=40, batch=20).fit(patterns(2000), seed=1)
+    found = RBM(2, steps=4000, batch=20).fit(patterns(2000), seed=1)
     share = np.stack([np.abs(found.fields[:, half]).sum(axis=1) for half in (slice(5), slice(5, 10))], axis=1)
     share /= share.sum(axis=1, keepdims=True)
     assert sorted(share.argmax(axis=1)) == [0, 1] and share.max(axis=1).min() > 0.8  # one block each
@@ -31,7 +31,7 @@ def test_hidden_units_find_the_two_blocks():
 
 def test_it_becomes_likelier():
     x = patterns(1000)
-    values = [RBM(4, epochs=epochs, batch=20).fit(x, seed=1).notes["pseudo_likelihood"] for epochs in (1, 10, 40)]
+    values = [RBM(4, steps=steps, batch=20).fit(x, seed=1).notes["pseudo_likelihood"] for steps in (50, 500, 2000)]
     assert values[0] < values[1] < values[2] < 0
     # A machine that knows nothing gives ten sites log ½ each; knowing the block, log 0.95 or so.
     assert values[0] < 9 * np.log(0.5) and values[2] > 10 * np.log(0.5) / 2
@@ -39,7 +39,7 @@ def test_it_becomes_likelier():
 
 def test_signs_become_zero_and_one_and_tails_are_clipped():
     x = patterns(500)
-    method = RBM(3, epochs=3)
+    method = RBM(3, steps=15)
     low, high = method.limits(x)
     assert set(np.clip((x - low) / (high - low), 0, 1).ravel()) == {0.0, 1.0}
     notes = method.fit(x).notes
@@ -70,7 +70,7 @@ def test_free_energy_is_that_of_all_states_summed():
 
 
 def test_seeds():
-    x, method = patterns(300), RBM(3, epochs=2)
+    x, method = patterns(300), RBM(3, steps=6)
     np.testing.assert_array_equal(method.fit(x, seed=5).fields, method.fit(x, seed=5).fields)
     assert np.abs(method.fit(x, seed=5).fields - method.fit(x, seed=6).fields).max() > 1e-4
 

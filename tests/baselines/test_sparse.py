@@ -22,7 +22,7 @@ def made():
     return atoms, codes @ atoms
 
 
-METHOD = SparseCoding(ATOMS, penalty=0.5, batch=50, tolerance=1e-6)
+METHOD = SparseCoding(ATOMS, penalty=0.5, steps=300, batch=50, tolerance=1e-6)
 
 
 def overlap(fields, atoms):
@@ -44,7 +44,7 @@ def test_finds_the_atoms_samples_were_made_of(made, seed):
 
 def test_scale_and_mean_of_the_samples_do_not_matter(made):
     _, x = made
-    method = METHOD.replace(epochs=1)
+    method = METHOD.replace(steps=30)
     first, other = method.fit(x, seed=1), method.fit(1000 * x + 7, seed=1)
     np.testing.assert_allclose(other.fields, first.fields, atol=1e-6)
     assert first.notes["active"] == pytest.approx(other.notes["active"], abs=1e-3)
@@ -52,17 +52,17 @@ def test_scale_and_mean_of_the_samples_do_not_matter(made):
 
 def test_seeds_and_convergence(made):
     _, x = made
-    method = METHOD.replace(epochs=1)
+    method = METHOD.replace(steps=30)
     first = method.fit(x, seed=1)
     np.testing.assert_array_equal(method.fit(x, seed=1).fields, first.fields)
     assert np.abs(method.fit(x, seed=2).fields - first.fields).max() > 1e-3
-    assert not METHOD.replace(epochs=1, batch=1500).fit(x).converged  # one step
-    assert first.iterations <= 30
+    assert not METHOD.replace(steps=1, batch=1500).fit(x).converged  # one step
+    assert first.iterations == 30 and method.replace(steps=31).fit(x).iterations == 60  # whole passes
 
 
 def test_more_fields_than_sites_are_legal(made):
     _, x = made
-    assert SparseCoding(SITES + 3, epochs=1).fit(x[:200]).fields.shape == (SITES + 3, SITES)
+    assert SparseCoding(SITES + 3, steps=1).fit(x[:200]).fields.shape == (SITES + 3, SITES)
 
 
 @pytest.mark.parametrize(

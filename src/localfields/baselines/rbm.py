@@ -22,13 +22,13 @@ class RBM(Baseline):
     Example:
         >>> import localfields as lf
         >>> x = lf.stimuli.Ising((12,), coupling=0.7).sample(0, 500)
-        >>> RBM(4, epochs=2).fit(x).fields.shape
+        >>> RBM(4, steps=10).fit(x).fields.shape
         (4, 12)
     """
 
     components: int = declare(40, Count(high=100_000), help="number of fields; may be more than sites")
     learning_rate: float = number(0.1, low=0, help="step size")
-    epochs: int = declare(20, Count(high=10**6), help="how often all samples are seen")
+    steps: int = declare(20_000, Count(high=10**8), help="mini-batches; the last pass over the samples is finished")
     batch: int = declare(100, Count(high=10**6), help="samples a step")
     clip: float = number(1.0, low=0, help="standard deviations from the mean that still fit into [0, 1]")
 
@@ -36,8 +36,8 @@ class RBM(Baseline):
         """Learn fields from samples, (num, size); see `Baseline.fit`.
 
         Returns:
-            Fields. Iterations are epochs. Notes: `low` and `high`, what became 0 and 1, and `pseudo_likelihood`, the
-            mean log-probability of a sample by its sites one at a time given all others (Besag 1975).
+            Fields. Iterations are mini-batches. Notes: `low` and `high`, what became 0 and 1, and `pseudo_likelihood`,
+            the mean log-probability of a sample by its sites one at a time given all others (Besag 1975).
 
         Raises:
             InputError: When the samples cannot be fitted.
@@ -47,11 +47,14 @@ class RBM(Baseline):
         x = self.check_samples(samples, most=100_000)
         low, high = self.limits(x)
         scaled = np.clip((x - low) / (high - low), 0, 1)
+        batch = min(self.batch, len(x))
+        of_pass = -(-len(x) // batch)
+        passes = -(-self.steps // of_pass)
         method = Fit(
             self.components,
             learning_rate=self.learning_rate,
-            batch_size=min(self.batch, len(x)),
-            n_iter=self.epochs,
+            batch_size=batch,
+            n_iter=passes,
             random_state=check_seed(seed),
         )
         method.fit(scaled)
@@ -59,7 +62,7 @@ class RBM(Baseline):
         visible, hidden = (np.asarray(one, np.float64) for one in (method.intercept_visible_, method.intercept_hidden_))
         likelihood = pseudo_likelihood(fields, visible, hidden, scaled[:: max(1, len(x) // 1000)])
         notes = {"low": low, "high": high, "pseudo_likelihood": likelihood}
-        return Fitted(fields / (high - low), True, self.epochs, notes)
+        return Fitted(fields / (high - low), True, passes * of_pass, notes)
 
     def limits(self, x: np.ndarray) -> tuple[float, float]:
         """What becomes 0 and what becomes 1.

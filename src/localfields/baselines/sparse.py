@@ -28,7 +28,9 @@ class SparseCoding(Baseline):
 
     components: int = declare(40, Count(high=100_000), help="number of fields; may be more than sites")
     penalty: float = number(1.0, low=0, symbol="λ", help="price of a code's sum of sizes")
-    epochs: int = declare(10, Count(high=10**6), help="how often all samples are seen, at most")
+    steps: int = declare(
+        1000, Count(high=10**8), help="mini-batches at most; the last pass over the samples is finished"
+    )
     batch: int = declare(256, Count(high=10**6), help="samples a step")
     tolerance: float = number(1e-3, low=0, help="atoms that move by less than this a step have converged")
 
@@ -49,10 +51,12 @@ class SparseCoding(Baseline):
         x = x - x.mean(axis=0, dtype=np.float64)  # in double precision: in single, codes do not meet their tolerance
         x /= x.std()  # the library starts from atoms that know the scale
         batch = min(self.batch, len(x))
+        of_pass = -(-len(x) // batch)
+        passes = -(-self.steps // of_pass)
         method = Fit(
             n_components=self.components,
             alpha=self.penalty,  # pyright: ignore[reportArgumentType]
-            max_iter=self.epochs,
+            max_iter=passes,
             batch_size=batch,
             fit_algorithm="cd",
             transform_algorithm="lasso_cd",
@@ -66,6 +70,5 @@ class SparseCoding(Baseline):
             warnings.simplefilter("ignore", ConvergenceWarning)
             method.fit(x)
             active = float((method.transform(x[:: max(1, len(x) // 2000)]) != 0).mean())
-        most = self.epochs * int(np.ceil(len(x) / batch))
         steps = int(method.n_steps_)
-        return Fitted(np.asarray(method.components_, np.float64), steps < most, steps, {"active": active})
+        return Fitted(np.asarray(method.components_, np.float64), steps < passes * of_pass, steps, {"active": active})

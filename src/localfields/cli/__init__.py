@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 COMMANDS = {
+    "baseline": "Fit ICA, PCA, sparse coding, a Boltzmann machine or an autoencoder, and look at its fields.",
     "predict": "Say whether a receptive field will become localized, where, when and why, without training.",
     "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
     "run": "Carry out an experiment, from a file or from options, and keep its result in a store.",
