@@ -271,7 +271,7 @@ MISTAKES: dict[str, Mistake] = {
     "JSON type a number": plain({"type": 3}, TYPE, "stimulus/…", "3", EXAMPLE),
     "JSON family unknown": plain({"type": "stim/nlgp"}, TYPE, "stimulus/…", "'stim/nlgp'", EXAMPLE),
     "JSON stimulus unknown": plain(
-        {"type": "stimulus/nlpg"}, "The stimulus", "nlgp, single-pulse", "'nlpg'", "Did you mean `nlgp`?"
+        {"type": "stimulus/nlpg"}, "The stimulus", "nlgp, samples", "'nlpg'", "Did you mean `nlgp`?"
     ),
     "JSON stimulus abstract": plain(
         {"type": "stimulus/gaussian-copula"}, "The stimulus", "one of block-pulse", "'gaussian-copula'", "Did you mean"

@@ -138,9 +138,9 @@ DECLARED = [
     (stimuli.Samples(symmetry="shifts"), "yes no yes no"),
     (stimuli.Samples(symmetry="shifts-and-signs"), "yes yes yes no"),
     (stimuli.ImagePatches(shape=(8, 8), patches=100), "no no no no"),
-    (stimuli.DeadLeaves((16, 16), largest=3), "yes yes yes no"),
+    (stimuli.DeadLeaves((16, 16), ratio=3), "yes yes yes no"),
     (stimuli.DeadLeaves((16, 16)), "yes yes no no"),
-    (stimuli.DeadLeaves(12, largest=2, gray=lf.marginals.Empirical([-1.0, 0.0, 3.0])), "yes no yes no"),
+    (stimuli.DeadLeaves(12, ratio=2, gray=lf.marginals.Empirical([-1.0, 0.0, 3.0])), "yes no yes no"),
 ]
 
 

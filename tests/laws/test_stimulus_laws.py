@@ -42,8 +42,8 @@ def examples(cls, shape):
         return {"shifted": {"patches": 300, "blur": 1.0, "symmetry": "shifts"}}
     if cls is stimuli.DeadLeaves:
         return {
-            "plain": {"smallest": 0.8, "largest": 1.1, "leaves": 20},
-            "binary": {"smallest": 0.8, "largest": 3.0, "leaves": 9, "gray": "two-point"},
+            "plain": {"smallest": 0.8, "ratio": 1.4, "leaves": 20},
+            "binary": {"smallest": 0.8, "ratio": 3.75, "leaves": 9, "gray": "two-point"},
         }
     if cls is stimuli.SinglePulse:
         return {coding: {"shortest": 2, "longest": 3, "coding": coding} for coding in ("signs", "zero-one")}

@@ -173,13 +173,13 @@ MISTAKES = {
     "schedule that raises": schedule(raising_value_error, "one that fails (first line second line)"),
     "estimator misspelled": train(
         "The estimator",
-        "one of exact, independent, orbit, shared",
+        "one of epochs, exact, independent, orbit, shared",
         "'orbits'",
         "Did you mean `orbit`?",
         estimator="orbits",
     ),
     "estimator a list": train(
-        "The estimator", "one of exact, independent, orbit, shared", "['orbit']", "", estimator=["orbit"]
+        "The estimator", "one of epochs, exact, independent, orbit, shared", "['orbit']", "", estimator=["orbit"]
     ),
     "exact without a theory": train(
         "The estimator `exact`",

@@ -17,7 +17,7 @@ OPTIONS = {
     "members": option(str, "1", "size of the ensemble", "INT"),
     "seed": option(str, "0", "of everything random", "INT"),
     "every": option(str, "10", "steps between records", "INT"),
-    "estimator": option(str, "independent", "independent, shared, orbit or exact", "NAME"),
+    "estimator": option(str, "independent", "independent, shared, orbit, exact or, on data, epochs", "NAME"),
     "optimizer": option(str, "sgd", "sgd, adam or another name of optax", "NAME"),
     "network": NETWORK,
     **OUTPUT,

@@ -84,7 +84,9 @@ class Training(Method):
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
     seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
     estimator: str = declare(
-        "independent", Choice(("independent", "shared", "orbit", "exact")), help="how a gradient is made of draws"
+        "independent",
+        Choice(("independent", "shared", "orbit", "exact", "epochs")),
+        help="how a gradient is made of draws",
     )
     optimizer: str = declare(
         "sgd",

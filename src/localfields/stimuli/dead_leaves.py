@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Count, Nested, declare, number
 from .._types import working_dtype
 from ..lattice import distance
@@ -27,13 +26,13 @@ class DeadLeaves(Stimulus):
 
     Example:
         >>> import localfields as lf
-        >>> lf.stimuli.DeadLeaves((16, 16), smallest=1, largest=4).covariance()[0, :3].round(3)
-        array([1.   , 0.555, 0.344])
+        >>> lf.stimuli.DeadLeaves((16, 16), smallest=1, ratio=4).covariance()[0, :3].round(3)
+        array([1.   , 0.472, 0.254])
     """
 
     shape: tuple[int, ...] = lattice_field((16, 16))
     smallest: float = number(1.0, low=0, symbol="r₋", help="smallest radius, in sites")
-    largest: float = number(8.0, low=0, symbol="r₊", help="largest radius, in sites")
+    ratio: float = number(8.0, low=1, symbol="r₊/r₋", help="largest radius, in units of the smallest")
     leaves: int = declare(200, Count(high=100_000), symbol="K", help="how many leaves; the background is behind them")
     gray: Marginal = declare(
         Uniform(), Nested("marginal"), symbol="F", help="law of a leaf's gray, such as uniform, two-point or laplace"
@@ -44,17 +43,15 @@ class DeadLeaves(Stimulus):
         """Put the grays at mean zero and unit variance."""
         return given | {"gray": Nested("marginal").check("gray", given["gray"]).standardized()}  # type: ignore
 
-    def __check_init__(self):
-        """Refuse radii out of order."""
-        small, large = self.smallest, self.largest
-        known = all(isinstance(one, (float, np.ndarray)) for one in (small, large))
-        if known and np.any(np.asarray(small) >= np.asarray(large)):
-            refuse("`largest`", Said(f"{large} beside a smallest of {small}"), "above `smallest`", "Swap them.")
-
     @property
     def sign_symmetric(self) -> bool:
         """As the law of the grays is."""
         return self.gray.symmetric
+
+    @property
+    def largest(self) -> Any:
+        """Largest radius, in sites."""
+        return self.smallest * self.ratio
 
     @property
     def weakly_dependent(self) -> bool:

@@ -36,6 +36,7 @@ class Program:
     one_by_one: bool
     optimizer: Callable[..., Any] | None
     schedule: Callable[[Any], Any] | None
+    in_order: bool = False  # rows are brought from outside: an estimate is told the step, not a key
 
     def transform(self) -> Any:
         """The optimizer at unit learning rate; the engine multiplies by the real one, which may be traced."""
@@ -86,7 +87,7 @@ def _step(program: Program, whole: Any, rate: Any, key: Any, state: State) -> St
     task, network, extra = whole
     if program.schedule is not None:
         rate = rate * program.schedule(state.step)
-    draw = jax.random.fold_in(key, state.step)
+    draw = state.step if program.in_order else jax.random.fold_in(key, state.step)
     _, gradient = program.estimate(task, network, extra, state.params, draw, program.counts)
     transform = program.transform()
     if transform is None:

@@ -1,8 +1,9 @@
 """Estimators of the population gradient: how a step turns draws into a gradient.
 
 Each is a function of one member: (task, network, extra, params, key, counts) → (loss, gradient), where `extra` is what
-the estimator knows beforehand (a tree of arrays, or None) and `counts` are the draws of each class. Class means are
-weighted by the exact class probabilities, so that rounding of the counts never biases a gradient.
+the estimator knows beforehand (a tree of arrays, or None) and `counts` are the draws of each class (`in_order` is told
+the step in place of a key). Class means are weighted by the exact class probabilities, so that rounding of the counts
+never biases a gradient.
 """
 
 from __future__ import annotations
@@ -57,12 +58,23 @@ def sampled(
     task: Discrimination, network: Network, extra: Any, params: Params, key: Any, counts: tuple[int, ...]
 ) -> Estimate:
     """The gradient on fresh draws: what batch gradient descent means."""
-    draws = draw_classes(task, key, counts)
+    return _on(task, network, params, draw_classes(task, key, counts))
 
+
+def _on(task: Discrimination, network: Network, params: Params, draws: list[jax.Array]) -> Estimate:
     def loss(params: Params) -> jax.Array:
         return mean_loss(task, network, params, [preactivations(task, network, params, x) for x in draws])
 
     return jax.value_and_grad(loss)(params)
+
+
+def in_order(
+    task: Discrimination, network: Network, extra: Any, params: Params, step: Any, counts: tuple[int, ...]
+) -> Estimate:
+    """The gradient on the rows of this step, from a window of rows that begins at an earlier one (`stream.py`)."""
+    rows, begin = extra
+    draws = [jax.lax.dynamic_slice_in_dim(x, (step - begin) * n, n) for x, n in zip(rows, counts, strict=True)]
+    return _on(task, network, params, draws)
 
 
 def orbit(
@@ -199,6 +211,7 @@ def class_counts(task: Discrimination, batch: int, name: str = "batch") -> tuple
 ESTIMATORS: dict[str, Callable[..., Estimate]] = {
     "independent": sampled,
     "shared": sampled,
+    "epochs": in_order,
     "orbit": orbit,
     "exact": exact,
 }

@@ -19,8 +19,9 @@ from .._types import working_dtype
 from ..networks import Network
 from ..tasks import Discrimination, for_members
 from .engine import Program, Setting, View
-from .estimators import ESTIMATORS, check_symmetry, class_counts, exact_flow, orbit_extra
+from .estimators import ESTIMATORS, check_symmetry, class_counts, exact_flow, in_order, orbit_extra
 from .record import Record
+from .stream import Stream, make_stream
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "nadam", "adabelief")
 
@@ -34,6 +35,7 @@ class Plan:
     setting: Setting
     rate: Any  # learning rates as they were given: a number, or one a member; 1 for a schedule
     count: int  # of members
+    stream: Stream | None = None  # of rows that are brought from outside
 
 
 def make_plan(
@@ -63,14 +65,17 @@ def make_plan(
         unknown("The estimator", estimator, ESTIMATORS)
     if estimator == "orbit":
         check_symmetry(task)
+    counts = class_counts(task, batch)
+    stream = make_stream(task, counts, seed, count, estimator, record.every)
     estimate, extra, extra_swept = _estimate(task, network, estimator)
     program = Program(
-        estimate=estimate,
-        counts=class_counts(task, batch),
-        shared=estimator == "shared",
+        estimate=estimate if stream is None else in_order,
+        counts=counts,
+        shared=estimator in ("shared", "epochs"),
         one_by_one=jax.default_backend() == "cpu",
         optimizer=_optimizer(optimizer),
         schedule=schedule,
+        in_order=stream is not None,
     )
     view = View(record.what, class_counts(task, record.evaluate, "evaluate"), exact=estimator == "exact")
     whole = (task, network, extra)
@@ -79,7 +84,7 @@ def make_plan(
     rates = jnp.broadcast_to(jnp.asarray(rate, working_dtype()), (count,))
     shared_key = jax.random.fold_in(make_key(seed[0] if isinstance(seed, tuple) else seed), 2**31)
     setting = Setting(swept, fixed, rates, member_keys(seed, count, STREAM), shared_key)
-    return Plan(program, view, setting, rate, count)
+    return Plan(program, view, setting, rate, count, stream)
 
 
 def _working(leaf: Any) -> jax.Array:

@@ -58,7 +58,8 @@ def train(
             each is then what a run with that seed alone would be.
         record: What to keep, and how often.
         estimator: `independent` (each member its own draws), `shared` (all see the same draws), `orbit` (each draw
-            stands for all its shifts and signs), or `exact` (the population gradient, where a theory knows it).
+            stands for all its shifts and signs), `exact` (the population gradient, where a theory knows it), or
+            `epochs` (on data: every sample once, in an order all members see, before any comes again).
         optimizer: `sgd`, another name of optax, or a function of `learning_rate` that returns an optax transformation.
         initial: Receptive fields to start from, (neuron, *shape) or (member, neuron, *shape).
         rest: Stop when no member's fields move by more than this fraction of their length per unit of flow time.
@@ -113,6 +114,8 @@ def train(
     clock = time.perf_counter()
     begin = start()
     forward = _divided(advance, plan.count)
+    if plan.stream is not None:
+        forward = functools.partial(plan.stream.forward, forward)
     state = forward(plan.program, plan.setting, begin, 0)
     first = jax.block_until_ready(_see(plan, state))
     compiled = time.perf_counter() - clock

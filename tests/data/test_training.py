@@ -1,0 +1,183 @@
+"""Training on data: every sample once an epoch, from memory or from a file; draws that never see the whole file."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import localfields as lf
+from localfields.stimuli import samples as room
+from localfields.training import stream
+
+SITES, ROWS = 12, (7, 5)  # rows of the two classes: site i is one in row i alone
+NEURON = lf.networks.SingleNeuron()
+BATCH = 4  # two a class: neither seven nor five rows end with a batch
+
+
+def marked(tmp_path, where):
+    """Two classes in which every row has a site of its own, so that a gradient tells which rows it saw."""
+    whole = np.eye(SITES)
+    parts = whole[: ROWS[0]], whole[ROWS[0] :]
+    if where == "file":
+        for place, part in enumerate(parts):
+            np.save(tmp_path / f"{place}.npy", part)
+        parts = tuple(str(tmp_path / f"{place}.npy") for place in range(2))
+    return lf.Discrimination(*(lf.stimuli.Samples(part) for part in parts))
+
+
+@pytest.fixture(params=["held", "file"])
+def where(request, monkeypatch):
+    """Rows that are held, or rows of a file of which two at most are held and few brought at a time."""
+    if request.param == "file":
+        monkeypatch.setattr(room, "LARGEST_HELD", 2 * SITES * 8)
+        monkeypatch.setattr(room, "POOL", 2 * SITES * 8)
+        monkeypatch.setattr(stream, "WINDOW", 3 * BATCH * SITES * 8)
+    room._KNOWN.clear()
+    yield request.param
+    room._KNOWN.clear()
+
+
+def seen(run):
+    """How often each row was in each step, (member, step, row), from how its weight moved."""
+    moved = -np.diff(run.weights[:, :, 0], axis=1) / 1e-6
+    w = run.weights[:, :-1, 0]
+    once = (
+        np.where(np.arange(SITES) < ROWS[0], w, w - 1) / 2 * 2 * 0.5
+    )  # a class has two rows a step, and probability ½
+    return np.rint(moved / once).astype(int)
+
+
+def trained(task, estimator, steps=70, **more):
+    given = {"learning_rate": 1e-6, "batch": BATCH, "steps": steps, "seed": 3, "initial": np.full((1, SITES), 0.5)}
+    record = lf.Record(every=1, what=("weights",))
+    return lf.train(task, NEURON, estimator=estimator, record=record, **given | more)
+
+
+def test_every_sample_is_seen_once_an_epoch(tmp_path, where):
+    """Exactly: by what each step changed. 70 steps are 20 epochs of seven rows, and 28 of five."""
+    task = marked(tmp_path, where)
+    assert all(one.streamed is (where == "file") for one in task.stimuli)
+    run = trained(task, "epochs", members=2)
+    counts = seen(run)
+    assert counts.sum(axis=2).tolist() == [[BATCH] * 70] * 2
+    orders = []
+    for start, num in ((0, 7), (7, 5)):
+        of_class = counts[0, :, start : start + num]
+        assert of_class.sum() == 140
+        # The k-th draw of a class lies in step k // 2; within a step the order does not matter.
+        for epoch in range(140 // num):
+            first, last = epoch * num, (epoch + 1) * num
+            inner = of_class[-(-first // 2) : last // 2].sum(axis=0)
+            assert inner.max() <= 1  # nothing twice in the steps that lie in one epoch
+        assert of_class.sum(axis=0).tolist() == [140 // num] * num
+        orders.append([tuple(step) for step in of_class[:num]])
+    np.testing.assert_array_equal(counts[0], counts[1])  # members see one order
+    assert len(set(orders[0])) > 3  # and it is shuffled
+    other = seen(trained(task, "epochs", members=2, seed=4))
+    assert not np.array_equal(other, counts)
+
+
+def test_epochs_end_exactly_where_rows_do(tmp_path, where):
+    """With a batch that divides the rows, each epoch is a permutation, and another one each time."""
+    data = np.eye(8)
+    if where == "file":
+        np.save(tmp_path / "a.npy", data)
+        data = str(tmp_path / "a.npy")
+    labels = np.arange(8) % 2
+    task = lf.Discrimination(*(lf.stimuli.Samples(data, classes=labels, chosen=c) for c in (0, 1)))
+    run = trained(task, "epochs", steps=12, initial=np.full((1, 8), 0.5))
+    moved = np.diff(run.weights[0, :, 0], axis=0) != 0
+    assert moved.reshape(6, 2, 8).sum(axis=1).tolist() == [[1] * 8] * 6
+    assert len({tuple(one.ravel().tolist()) for one in moved.reshape(6, 2, 8)}) > 1
+
+
+def test_file_and_memory_give_one_run(tmp_path, monkeypatch):
+    data = np.random.default_rng(5).normal(size=(30, SITES))
+    for place in range(2):
+        np.save(tmp_path / f"{place}.npy", (1 + place) * data)
+
+    def task():
+        return lf.Discrimination(*(lf.stimuli.Samples(str(tmp_path / f"{p}.npy"), symmetry="shifts") for p in (0, 1)))
+
+    held = trained(task(), "epochs", learning_rate=0.05)
+    for name in ("LARGEST_HELD", "POOL"):
+        monkeypatch.setattr(room, name, 5 * SITES * 8)
+    monkeypatch.setattr(stream, "WINDOW", BATCH * SITES * 8)
+    room._KNOWN.clear()
+    files = task()
+    assert all(one.streamed for one in files.stimuli)
+    streamed = trained(files, "epochs", learning_rate=0.05)
+    np.testing.assert_array_equal(streamed.weights, held.weights)
+    room._KNOWN.clear()
+
+
+def test_fresh_draws_of_streamed_rows_are_uniform(tmp_path, where):
+    """Each row as likely as any other, members apart unless they share; χ² at five deviations."""
+    task = marked(tmp_path, where)
+    run = trained(task, "independent", steps=200, members=2)
+    counts = seen(run)
+    assert not np.array_equal(counts[0], counts[1])
+    for start, num in ((0, 7), (7, 5)):
+        found = counts[:, :, start : start + num].sum(axis=(0, 1))
+        expected = 2 * 200 * 2 / num
+        assert ((found - expected) ** 2 / expected).sum() < num + 5 * np.sqrt(2 * num) + 25
+        assert counts[:, :, start : start + num].max() == 2  # with replacement
+    shared = seen(trained(task, "shared", steps=200, members=2))
+    np.testing.assert_array_equal(shared[0], shared[1])
+
+
+@pytest.mark.parametrize("where", ["file"], indirect=True)  # of rows that are held, this is the engine's own law
+def test_a_member_does_not_depend_on_its_neighbors(tmp_path, where):
+    task = marked(tmp_path, where)
+    three = trained(task, "independent", members=3)
+    seeds = trained(task, "independent", seed=[3, 9])
+    np.testing.assert_array_equal(three.weights[:1], trained(task, "independent").weights)
+    np.testing.assert_array_equal(seeds.weights[1], trained(task, "independent", seed=9).weights[0])
+
+
+class Interrupted:
+    """Keeps a checkpoint in memory."""
+
+    arrays = None
+
+    def load(self):
+        return self.arrays
+
+    def save(self, arrays):
+        self.arrays = arrays
+
+
+def test_an_interrupted_run_goes_on_with_the_rows_it_would_have_had(tmp_path, where):
+    task, keep = marked(tmp_path, where), Interrupted()
+    whole = trained(task, "epochs", learning_rate=0.05, steps=120)
+    calls = iter(range(10**6))
+    first = trained(task, "epochs", learning_rate=0.05, steps=120, keep=keep, cancel=lambda: next(calls) >= 0)
+    again = trained(task, "epochs", learning_rate=0.05, steps=120, keep=keep)
+    assert first.stopped == "cancelled" or len(first.times) == 121
+    np.testing.assert_array_equal(again.weights, whole.weights)
+
+
+def test_what_cannot_be_streamed_is_refused(tmp_path, where):
+    ising = lf.Discrimination(*(lf.stimuli.Ising(SITES, coupling=j) for j in (0.3, 0.7)))
+    with pytest.raises(lf.InputError, match="made of data.*never repeat"):
+        trained(ising, "epochs")
+    if where == "file":
+        paths = [lf.stimuli.Samples(one.data, symmetry="shifts-and-signs") for one in marked(tmp_path, where).stimuli]
+        with pytest.raises(lf.InputError, match="takes rows from the file"):
+            trained(lf.Discrimination(*paths), "orbit")
+
+
+def test_gradients_on_data_are_those_of_all_rows(key):
+    """The mean gradient over one epoch is that of the whole data, as the network's loss has it."""
+    generator = np.random.default_rng(6)
+    parts = [generator.normal(size=(10, SITES)) + shift for shift in (0.0, 0.5)]
+    task = lf.Discrimination(*(lf.stimuli.Samples(part) for part in parts))
+    w = generator.normal(size=(1, SITES))
+    run = trained(task, "epochs", steps=5, initial=w, learning_rate=1e-9)
+    found = -np.diff(run.weights[0, :, 0], axis=0).mean(axis=0) / 1e-9
+
+    def loss(w):
+        out = [jax.nn.relu(jnp.asarray(part) @ w[0]) for part in parts]
+        return 0.5 * jnp.mean(out[0] ** 2) + 0.5 * jnp.mean((out[1] - 1) ** 2)
+
+    np.testing.assert_allclose(found, jax.grad(loss)(jnp.asarray(w))[0], rtol=1e-4, atol=1e-6)
