@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import analysis as analysis
     from . import baselines as baselines
+    from . import data as data
     from . import experiments as experiments
     from . import lattice as lattice
     from . import marginals as marginals
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_rooms = ("analysis", "baselines", "experiments", "lattice", "marginals", "networks", "stimuli", "theory")
+_rooms = ("analysis", "baselines", "data", "experiments", "lattice", "marginals", "networks", "stimuli", "theory")
 _names = {
     "Comparison": "analysis",
     "Discrimination": "tasks",

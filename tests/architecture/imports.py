@@ -11,7 +11,7 @@ PACKAGE = "localfields"
 LAYERS = (
     ("lattice", "marginals", "_types", "_check", "_spec", "_files", "_random", "fields"),
     ("stimuli", "networks"),
-    ("tasks", "trajectory"),
+    ("tasks", "trajectory", "data"),
     ("training", "theory"),
     ("analysis", "baselines"),
     ("experiments", "store"),
@@ -20,7 +20,7 @@ LAYERS = (
 )
 
 # Within a layer rooms do not know of each other, with these exceptions; in the lowest, any order without a cycle.
-NEIGHBORS = {("figures", "plots"), ("experiments", "store")}
+NEIGHBORS = {("figures", "plots"), ("experiments", "store"), ("data", "tasks")}
 
 
 class Import(NamedTuple):
