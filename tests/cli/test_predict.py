@@ -312,7 +312,7 @@ MISTAKES = {
     "predict kur --xi 0.5,1 --seed -1": "`seed` must be a whole number from 0",
     "predict kur --xi 0.5,1 --strats 3": "Did you mean `--starts`?",
     "predict kur --xi 0.5,1 --steps 3": "An option of `localfields predict kur` must be one of",
-    "predict kur --xi 0.5,1 --out x.npz": "one ending in .json, got 'x.npz'",
+    "predict kur --xi 0.5,1 --out x.npz": "one ending in .json, .html, got 'x.npz'",
     "predict kur --xi 0.5,1 --out no/such/x.json": "an existing folder, got 'no/such'",
     "predict kur --xi 0.5,1 --out old.json": "Add --overwrite",
     "predict kur --xi 0.5,1 --plot --out drawn.json": "drawn.png",

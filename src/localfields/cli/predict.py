@@ -13,12 +13,13 @@ from typing import Any
 
 from .._spec import Count, name_of, registered
 from ._classes import read_task
-from ._options import field_options, option, run_one_of, use_compilation_cache, with_options, working
+from ._data import data_options, leading_files, read_files
+from ._options import field_options, option, run_command, run_one_of, use_compilation_cache, with_options, working
 
 OPTIONS = {
     "starts": option(str, "16", "how many random first fields to follow", "INT"),
     "seed": option(str, "0", "of the random first fields", "INT"),
-    "out": option(str, "", "file to write: .json, the report and the predicted field", "PATH"),
+    "out": option(str, "", "file to write: .json, the report and the predicted field; .html, one page to read", "PATH"),
     "plot": option(bool, False, "draw a page of pictures, beside --out or named after the stimulus"),
     "overwrite": option(bool, False, "replace files that exist"),
 }
@@ -30,16 +31,20 @@ SHADES, NEGATIVE_SHADES = " ░▒▓█", " -=≡#"
 
 
 def run(argv: Sequence[str]) -> None:
-    """Offer every registered stimulus; its numbers take one value, or one a class."""
+    """Offer files of data, and every registered stimulus; its numbers take one value, or one a class."""
     from .. import stimuli as stimuli
     from ..tasks import Discrimination
 
     task_options = field_options(Discrimination)
+    if files := leading_files(argv, list(registered("stimulus"))):
+        return _files(files, argv[len(files) :], task_options)
     commands = {name: _command(cls, field_options(cls), task_options) for name, cls in registered("stimulus").items()}
     about = (
         "Say whether a neuron that learns to tell the classes of one stimulus family apart becomes localized.\n"
         "Give the parameter in which they differ one value a class, label 0 first:\n"
-        "localfields predict kur --k 10 --xi 1,3"
+        "localfields predict kur --k 10 --xi 1,3\n"
+        "Or give files of your own data: one a class, one with --classes, or one, whose blurs are the classes:\n"
+        "localfields predict short.npy long.npy --out report.html"
     )
     run_one_of(commands, argv, "localfields predict", "stimulus", about)
 
@@ -51,16 +56,28 @@ def _command(cls: Any, own: Any, task_options: Any) -> Any:
     return with_options(command, {**own, **OPTIONS, **task_options}, cls)
 
 
-def _predict(task: Any, starts: str, seed: str, out: str, plot: bool, overwrite: bool) -> None:
+def _files(files: list[str], argv: Sequence[str], task_options: Any) -> None:
+    from ..stimuli import Samples
+
+    own = data_options()
+
+    def command(**values: Any) -> None:
+        _predict(read_files(files, own, task_options, values), name=Path(files[0].partition(":")[0]).stem, **values)
+
+    with_options(command, {**own, **OPTIONS, **task_options}, Samples)
+    run_command(command, argv, f"localfields predict {' '.join(files)}")
+
+
+def _predict(task: Any, starts: str, seed: str, out: str, plot: bool, overwrite: bool, name: str = "") -> None:
     from .._files import check_target, publish
     from ..theory import predict
 
     count = Count(high=10**6).parse("starts", starts)
     first = Count(low=0, high=2**62).parse("seed", seed)
     target = Path(out) if out else None
-    picture = (target or Path(name_of(type(task.stimuli[0])))).with_suffix(".png") if plot else None
+    picture = (target or Path(name or name_of(type(task.stimuli[0])))).with_suffix(".png") if plot else None
     if target is not None:
-        check_target(target, (".json",), overwrite)
+        check_target(target, (".json", ".html"), overwrite)
     if picture is not None:
         check_target(picture, (".png",), overwrite)
     use_compilation_cache()
@@ -68,12 +85,12 @@ def _predict(task: Any, starts: str, seed: str, out: str, plot: bool, overwrite:
         prediction = predict(task, starts=count, seed=first)
     print(_report(prediction, shutil.get_terminal_size().columns))
     if target is not None:
-        publish(target, lambda path: path.write_text(_as_json(task, prediction, count, first), encoding="utf-8"))
+        publish(target, lambda path: path.write_text(_written(path, task, prediction, count, first), encoding="utf-8"))
         print(f"wrote {target}")
     if picture is not None:
-        from ..plots.prediction import save_prediction
+        from ..plots.data import prediction_picture
 
-        publish(picture, lambda path: save_prediction(task, prediction, path))
+        publish(picture, lambda path: path.write_bytes(prediction_picture(task, prediction)))
         print(f"drew {picture}")
 
 
@@ -90,21 +107,33 @@ def _report(prediction: Any, width: int) -> str:
     return "\n".join(lines)
 
 
+def _written(path: Path, task: Any, prediction: Any, starts: int, seed: int) -> str:
+    if path.suffix == ".json":
+        return _as_json(task, prediction, starts, seed)
+    from ..plots.data import prediction_page
+
+    return prediction_page(task, prediction)
+
+
 def _as_json(task: Any, prediction: Any, starts: int, seed: int) -> str:
     """Strict JSON: what is not a number is null, and an infinite one "inf"."""
-    import numpy as np
-
     from .. import __version__
 
     found: dict[str, Any] = {"localfields": __version__, "task": task.to_json(), "starts": starts, "seed": seed}
     for field in dataclasses.fields(prediction):
         value = getattr(prediction, field.name)
         if field.name != "flow":
-            found[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
+            found[field.name] = value
     return json.dumps(_strict(found), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def _strict(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # an array
+        value = value.tolist()
+    if hasattr(value, "to_json"):
+        value = value.to_json()
+    if dataclasses.is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {name: _strict(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):

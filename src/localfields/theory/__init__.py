@@ -16,6 +16,7 @@ from .best import BestKnown as BestKnown
 from .committee import ErfCommittee as ErfCommittee
 from .committee import GaussianCommittee as GaussianCommittee
 from .effective import EffectiveFlow as EffectiveFlow
+from .evidence import DataPrediction as DataPrediction
 from .gated import GatedFlow as GatedFlow
 from .gated import GatedSolution as GatedSolution
 from .gated import gated_solution as gated_solution

@@ -13,6 +13,7 @@ from .._spec import Count
 from ..lattice import product
 from ..stimuli import Stimulus
 from ..stimuli.base import as_key
+from ..stimuli.samples import Rows
 
 GROUPS = 20  # independent parts of the draws; their spread is the uncertainty
 NUMBERS = 4_000_000  # drawn by default: a second or two
@@ -21,14 +22,28 @@ BINS = 16  # of the site conditioned on, equally likely (fewer where it has fewe
 
 
 def draws(stimulus: Stimulus, num: int | None, seed: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The draws in pieces of one size, (draws, size) in float64, each with the number of the group it belongs to."""
+    """The draws in pieces of one size, (draws, size) in float64, each with the number of the group it belongs to.
+
+    Of data every row is taken once: drawn with replacement, chance would count twice.
+    """
     least = 2 * GROUPS
     num = max(5000, min(100_000, NUMBERS // stimulus.size)) if num is None else Count(least, 10**9).check("num", num)
     seed = Count(0, 2**63 - 1).check("seed", seed)
+    if isinstance(stimulus, Rows) and len(stimulus.rows) >= least:
+        yield from _once(stimulus, min(num, len(stimulus.rows)), seed)
+        return
     pieces = -(-num * stimulus.size // (GROUPS * LARGEST_PIECE))  # a group
     with jax.enable_x64(False):  # drawn in float32, whatever the user computes in
         for index, key in enumerate(jax.random.split(as_key(seed), GROUPS * pieces)):
             yield index // pieces, np.asarray(stimulus.sample(key, -(-num // (GROUPS * pieces))), np.float64)
+
+
+def _once(stimulus: Rows, num: int, seed: int) -> Iterator[tuple[int, np.ndarray]]:
+    pieces = -(-num * stimulus.size // (GROUPS * LARGEST_PIECE))
+    each, generator = num // (GROUPS * pieces), np.random.default_rng(seed)
+    chosen = np.linspace(0, len(stimulus.rows) - 1, GROUPS * pieces * each).astype(int)
+    for index, part in enumerate(chosen.reshape(GROUPS * pieces, each)):
+        yield index // pieces, stimulus.moved(np.asarray(stimulus.rows[part], np.float64), generator)
 
 
 class Covariances:

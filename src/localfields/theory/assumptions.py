@@ -23,6 +23,7 @@ from .._check import refuse
 from ..lattice import distance
 from ..marginals import TwoPoint
 from ..stimuli import Stimulus
+from ..stimuli.samples import Rows
 from ._draws import BINS, GROUPS, Covariances, draws, jackknife, mean_square, signed_root
 
 SITES = 4  # conditioned on, one after the other
@@ -160,6 +161,8 @@ def check_stimulus(stimulus: Stimulus, *, num: int | None = None, seed: int = 0)
     stimulus.require_one("to check")
     covariance = Covariances(stimulus)
     scales = np.sqrt(covariance.variances())
+    if isinstance(stimulus, Rows):  # one for all: their own would hide what sites differ by, or be noise of the tails
+        scales = np.full_like(scales, math.sqrt(np.mean(scales**2)))
     shifts, signs, condition = _Largest(), _Largest(), None
     distances = np.unique(_distances(stimulus.shape))
     profiles = np.zeros((GROUPS, 2, len(distances)))  # of the correlation and of the dependence

@@ -18,6 +18,7 @@ from .._spec import Count, num_members
 from ..lattice import matrix, spectrum
 from ..networks import SingleNeuron
 from ..stimuli import BlockPulse, SinglePulse
+from ..stimuli.samples import Rows
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
 from .amplifier import Amplifier
@@ -119,8 +120,9 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
         seed: Of the random starts.
 
     Returns:
-        A `Prediction`; printed, it is a report. `undecided` where no theory covers the task, where the starts end
-        differently, or where the field ends between a wave and a bump.
+        A `Prediction`; printed, it is a report. For data (`Samples`, `ImagePatches`) a `DataPrediction`, with what
+        was measured, how sure the rows are of it, and what to try. `undecided` where no theory covers the task, where
+        the starts end differently, or where the field ends between a wave and a bump.
 
     Raises:
         InputError: When the task is not one.
@@ -134,6 +136,10 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
         refuse("`task`", task, "a Discrimination", "For example `lf.Discrimination(short, long)`.")
     if num_members(task) is not None:
         refuse("The task for predict", Said("a sweep"), "one task", "Predict each by itself.")
+    if any(isinstance(stimulus, Rows) for stimulus in task.stimuli):
+        from .data_prediction import predict_data
+
+        return predict_data(task, initial=initial, starts=starts, seed=seed)
     facts = _facts(task)
     theory: Theory = BestKnown(FREQUENCIES)
     if all(isinstance(stimulus, (SinglePulse, BlockPulse)) for stimulus in task.stimuli):
@@ -153,7 +159,7 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
     bump, wave = (localized_from(task.size),) * 2 if exact else (3 / (task.size + 2), 2.1 / task.size)
     ends = flow.ipr[:, -1, 0]
     localized, oscillatory = float(np.mean(ends > bump)), float(np.mean(ends <= wave))
-    verdict, reason = _judge(task, ends, localized, oscillatory, facts)
+    verdict, reason = judge(task, ends, localized, oscillatory, facts)
     doubt = "" if exact or verdict == "undecided" else _doubt(task, verdict, facts)
     if doubt:
         verdict, reason = "undecided", f"{reason[:-1]}, but {doubt}."
@@ -219,16 +225,20 @@ def _fastest(task: Discrimination) -> float:
     return float(np.linalg.eigvalsh(sum(p * one for p, one in zip(task.priors, whole, strict=True)))[-1])
 
 
-def _judge(task: Any, ends: Any, localized: float, oscillatory: float, facts: Any) -> tuple[str, str]:
+def judge(
+    task: Any, ends: Any, localized: float, oscillatory: float, facts: Any, cause: str | None = None
+) -> tuple[str, str]:
+    """Verdict and reason from the IPR that the starts end with, and the parts of them that count as bump and wave."""
+    cause = _cause(facts) if cause is None else cause
     middle = f"IPR {np.median(ends):.3g} on {task.size} sites"
     if localized >= AGREEMENT:
-        return "localized", f"{_cause(facts)}; the flow ends in a bump of {middle}."
+        return "localized", f"{cause}; the flow ends in a bump of {middle}."
     if oscillatory >= AGREEMENT:
-        return "oscillatory", f"{_cause(facts)}; the flow ends in a wave or a constant, {middle}."
+        return "oscillatory", f"{cause}; the flow ends in a wave or a constant, {middle}."
     if localized + oscillatory >= AGREEMENT:
         found = f"{round(localized * len(ends))} of {len(ends)} starts"
         return "undecided", f"It depends on the start: {found} end in a bump, the others in a wave or a constant."
-    return "undecided", f"{_cause(facts)}; the flow ends between a wave and a bump, {middle}."
+    return "undecided", f"{cause}; the flow ends between a wave and a bump, {middle}."
 
 
 def _cause(facts: dict[str, Any]) -> str:
@@ -266,8 +276,12 @@ def critical_kurtosis(task: Discrimination) -> float:
         >>> round(critical_kurtosis(lf.Discrimination(*(lf.stimuli.Gaussian((40,), xi=xi) for xi in (1, 3)))), 2)
         -0.29
     """
+    return critical_of_rows(task, [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli])
+
+
+def critical_of_rows(task: Discrimination, rows: list[np.ndarray]) -> float:
+    """The critical kurtosis where the classes have these covariances, whatever the task's stimuli are."""
     labels, priors = task.targets()[:, 0], np.asarray(task.priors)
-    rows = [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
     if any(row.shape != task.shape for row in rows) or task.outputs > 1:
         return math.nan
     pulled = sum(p * y * spectrum(row) for p, y, row in zip(priors, labels, rows, strict=True))

@@ -1,0 +1,189 @@
+"""The page of a prediction from data: what the rows say, with uncertainties, and where the flow goes from there."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import math
+from typing import Any
+
+import numpy as np
+
+from ..tasks import Discrimination
+from ..theory.amplifier import SLOPE
+from ..theory.evidence import ClassEvidence, DataPrediction
+from ..theory.predict import Prediction
+from .prediction import SMALL, STYLES, _early_closer, _legend, _panel, _say, _theory, _wrapped, draw_ipr, draw_law
+from .prediction import prediction_figure as plain_figure
+from .stimulus import BLUE, GRAY, ORANGE
+from .trajectory import draw_fields
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>localfields: {verdict}</title>
+<style>
+:root {{ color-scheme: light; --page: #fff; --ink: #1b1d21; --soft: #50555e; --line: #d9dce1; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ color-scheme: dark; --page: #15171b; --ink: #e9ebee; --soft: #abb1bb; --line: #33373e; }}
+}}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 0 auto; padding: 1.2rem;
+  background: var(--page); color: var(--ink); }}
+h1 {{ font-size: 1.5rem; line-height: 1.25; }}
+table {{ border-collapse: collapse; width: 100%; font-size: .92rem; margin-top: 1rem; }}
+th, td {{ text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid var(--line); }}
+th {{ font-weight: 500; color: var(--soft); width: 11rem; }} td {{ overflow-wrap: anywhere; }}
+tr.head th, tr.head td {{ font-weight: 600; color: var(--ink); padding-top: 1rem; }}
+.scroll {{ overflow-x: auto; border-radius: 4px; background: #fff; }}
+img {{ display: block; width: 100%; min-width: 44rem; height: auto; }}
+.small {{ font-size: .9rem; color: var(--soft); }}
+</style></head><body>
+<h1>{question} {verdict}</h1>
+<p>{reason}</p>
+{advice}
+<div class="scroll"><img alt="{alt}" src="data:image/png;base64,{picture}"></div>
+<table><tbody>
+{rows}
+</tbody></table>
+<p class="small">localfields {version}. {stimuli}</p>
+</body></html>
+"""
+ALT = "Correlation against distance, law of a site, amplifier, projections, predicted field, and its localization"
+
+
+def draw_dependence(ax: Any, evidence: tuple[ClassEvidence, ...]) -> None:
+    """Correlation of two sites against their distance, and below it the dependence of their sizes, with errors."""
+    ax.axhline(0, color=GRAY, lw=0.5)
+    for c, one in enumerate(evidence):
+        color, dashes = STYLES[c % len(STYLES)]
+        check = one.check
+        ax.plot(check.distances, check.correlation, color=color, ls=dashes, lw=1.4, label=f"class {one.number}")
+        ax.errorbar(
+            check.distances,
+            check.dependence,
+            2 * check.dependence_error,
+            color=color,
+            fmt=".",
+            ms=3,
+            lw=0.8,
+            label="of sizes, ±2 s.e." if c == len(evidence) - 1 else None,
+        )
+    ax.set_xlabel("distance")
+    _legend(ax, columns=2)
+
+
+def draw_measured_amplifier(ax: Any, one: ClassEvidence) -> None:
+    """φ(a) less the line of normal data, √(2/π) a, with a band of two standard errors."""
+    a, excess, error = one.correlations, one.amplifier - SLOPE * one.correlations, 2 * one.amplifier_error
+    ax.axhline(0, color="black", lw=1, ls=":")
+    ax.fill_between(a, excess - error, excess + error, color=BLUE, alpha=0.3, lw=0, label="±2 s.e.")
+    ax.plot(a, excess, color=BLUE, lw=1.4, label="φ(a) − √(2/π) a")
+    ax.set_xlim(0, 1)
+    widest = max(0.01, 1.1 * float(np.max(np.abs(excess) + error)))
+    ax.set_ylim(min(-0.005, 1.1 * float(np.min(excess - error))), widest)
+    ax.set_xlabel("correlation a of a site with the preactivation")
+    _legend(ax, columns=2)
+
+
+def draw_flatness(ax: Any, one: ClassEvidence) -> None:
+    """E|⟨w, X⟩| over its scale for kinds of directions, relative to their average: a vertical line if elliptical."""
+    places = np.arange(len(one.flatness.kinds))[::-1]
+    ax.axvline(0, color="black", lw=1, ls=":")
+    ax.errorbar(100 * one.flatness.values, places, xerr=200 * one.flatness.errors, fmt="o", ms=4, color=ORANGE, lw=1.2)
+    ax.set_yticks(places, one.flatness.kinds)
+    ax.set_ylim(-0.6, len(places) - 0.4)
+    low, high = ax.get_xlim()
+    ax.set_xlim(min(low, -0.5), max(high, 0.5))
+    ax.set_xlabel("percent from the average kind of direction, ±2 s.e.")
+
+
+def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
+    """The page as a matplotlib figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 7.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # type: ignore[union-attr]
+    grid = figure.add_gridspec(2, 3)
+    names = ("dependence of sites (S1)", "law of a site", "amplifier", "is it elliptical?", "predicted field", "IPR")
+    if not prediction.evidence:
+        for place, name in enumerate(names):
+            _say(_panel(figure, grid[place // 3, place % 3], name), "too few samples")
+    else:
+        pulls = np.abs(np.array([one.label[0] for one in prediction.evidence])) * np.asarray(task.priors)
+        most = prediction.evidence[int(np.argmax(pulls))]
+        draw_dependence(_panel(figure, grid[0, 0], "correlation of two sites, and of their sizes"), prediction.evidence)
+        kurtosis, stimulus = most.kurtosis, task.stimuli[most.number]
+        low, value, high = (f"{one:.3g}".replace("-", "−") for one in (kurtosis.low, kurtosis.value, kurtosis.high))
+        warn = "; heavy tails" if most.heavy else ""
+        title = f"a site of class {most.number}: excess kurtosis {value}\n({low} to {high}{warn})"
+        law = stimulus.marginal()
+        assert law is not None
+        draw_law(_panel(figure, grid[0, 1], title), law, bins=120)
+        draw_measured_amplifier(_panel(figure, grid[0, 2], "amplifier less the line of normal data"), most)
+        words = {"elliptical": "yes", "either": "cannot tell"}.get(most.kind, "no")
+        draw_flatness(_panel(figure, grid[1, 0], f"E|⟨w, X⟩|/s of directions: elliptical? {words}"), most)
+        _draw_flow(figure, grid, prediction)
+    said = prediction.verdict.upper()
+    if prediction.verdict != prediction.leaning:
+        said = f"{said}, leaning to {prediction.leaning}"
+    figure.suptitle(f"{said} ({_theory(prediction)})\n{_wrapped(prediction.reason)}", fontsize=10)
+    return figure
+
+
+def _draw_flow(figure: Any, grid: Any, prediction: DataPrediction) -> None:
+    flow = prediction.flow
+    if flow is None or not np.isfinite(flow.ipr).all():
+        _say(_panel(figure, grid[1, 1], "predicted field"), "no theory applies")
+        _say(_panel(figure, grid[1, 2], "inverse participation ratio"), "no theory applies")
+        return
+    how = "light to dark" if len(flow.shape) == 1 else f"flow time {flow.times[-1]:.4g}"
+    ax = _panel(figure, grid[1, 1], f"predicted field of the first start, {how}")
+    draw_fields(ax, _early_closer(flow))
+    if ax.images:
+        scale = figure.colorbar(ax.images[0], cax=ax.inset_axes((1.05, 0, 0.05, 1)))
+        scale.ax.tick_params(labelsize=SMALL)
+    draw_ipr(_panel(figure, grid[1, 2], f"inverse participation ratio, {flow.num_members} starts"), flow, math.nan)
+
+
+def prediction_picture(task: Discrimination, prediction: Prediction) -> bytes:
+    """The picture of any prediction, as PNG."""
+    whole = data_figure(task, prediction) if isinstance(prediction, DataPrediction) else plain_figure(task, prediction)
+    kept = io.BytesIO()
+    whole.savefig(kept, dpi=150, format="png")
+    return kept.getvalue()
+
+
+def prediction_page(task: Discrimination, prediction: Prediction) -> str:
+    """One page of HTML that needs no other file: verdict, reason, pictures, and all that was measured."""
+    from .. import __version__
+
+    lines = [(line[:18].rstrip(), line[19:]) for line in str(prediction).splitlines()]
+    shown = [(name, text) for name, text in lines if name not in ("verdict", "because", "to know")]
+    tries = [text for name, text in lines if name == "to know"]
+    advice = "<ul>" + "".join(f"<li>{html.escape(one)}</li>" for one in tries) + "</ul>" if tries else ""
+    rows = [_row(name, text) for name, text in shown]
+    return PAGE.format(
+        question="Would a neuron that learns this become localized?",
+        verdict=html.escape(_said(prediction)),
+        reason=html.escape(prediction.reason),
+        advice=advice,
+        alt=ALT,
+        picture=base64.b64encode(prediction_picture(task, prediction)).decode(),
+        rows="\n".join(rows),
+        version=__version__,
+        stimuli=html.escape("Classes: " + "; ".join(repr(one) for one in task.stimuli) + "."),
+    )
+
+
+def _said(prediction: Prediction) -> str:
+    if isinstance(prediction, DataPrediction) and prediction.leaning != prediction.verdict:
+        return f"{prediction.verdict}, leaning to {prediction.leaning}"
+    return prediction.verdict
+
+
+def _row(name: str, text: str) -> str:
+    head = ' class="head"' if name.startswith("class ") else ""
+    return f"<tr{head}><th>{html.escape(name.strip())}</th><td>{html.escape(text)}</td></tr>"

@@ -1,0 +1,394 @@
+"""`predict` on data: what a neuron would make of the law behind some rows, and how sure the rows are of it.
+
+One ReLU neuron under mean squared error sees of a class its covariance and the function E|⟨w, X⟩| of directions, no
+more. So the rows are asked in turn: are they a handful of patterns, which can be summed over? Is E|⟨w, X⟩| over its
+scale the same in every direction, so that the response is linear whatever the law of a site? Are they an Ising ring?
+Else each site's own law drives the effective flow. What cannot be told apart is followed both ways, and everything is
+followed again on resamples: a verdict is what all of them agree on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import InputError
+from .._spec import Count
+from ..lattice import spectrum
+from ..networks import SingleNeuron
+from ..stimuli import Gaussian, Samples
+from ..stimuli.samples import Rows
+from ..tasks import Discrimination
+from ..trajectory import Trajectory, localized_from
+from . import _rows
+from ._rows import GROUPS, Measurements, flatness
+from .amplifier import Amplifier
+from .assumptions import check_stimulus
+from .base import Flow, NeuronFlow, Response, check_neuron, covariance_of
+from .effective import EffectiveResponse
+from .evidence import ClassEvidence, DataPrediction, Interval
+from .hypercube import bump
+from .ising import MOST_SUMMED, IsingResponse, SummedResponse
+from .linear import LinearNeuron
+from .predict import AGREEMENT, FREQUENCIES, REST, STARTS, TOLERANCE, UNTIL, critical_of_rows, judge
+from .pulse import PulseFlow
+
+LEVEL = 1e-4  # chance below which a hypothesis is given up
+POWER = 6.0  # standard errors that an alternative must be away to have been seen
+ROWS_A_SITE = 50  # below, what n rows push a weight by is off by more than √(1/50) of its size in every direction
+RESAMPLES, RESAMPLE_STARTS = 8, 4
+BOOTSTRAP = 1000  # resamples for an interval
+CONFIDENCE = 0.99
+NO_KURTOSIS = 0.05  # from zero, where nothing says which kurtosis is critical
+LARGEST_TABLE = 500_000  # numbers in the table of different rows
+DRAWN = 50_000  # rows, of a class that is no data
+
+
+def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0) -> DataPrediction:
+    """See `predict`, which comes here for tasks with data."""
+    stimuli = [_as_rows(one, task) for one in task.stimuli]
+    task = task.replace(stimuli=tuple(stimuli))
+    labels = task.targets()
+    few = min(len(one.rows) for one in stimuli)
+    if few < _rows.LEAST:
+        return _nothing(task, stimuli, few)
+    found = [Measurements(one) for one in stimuli]
+    evidence = tuple(_evidence(c, one, two, labels[c]) for c, (one, two) in enumerate(zip(stimuli, found, strict=True)))
+    pulls = [c for c, label in enumerate(labels) if (label != 0).any()]
+    finite = _finite(task, stimuli)
+    kinds = ({c: "finite" for c in pulls},) if finite is not None else _hypotheses(evidence, pulls)
+    plain = task.replace(stimuli=(Gaussian(task.shape),) * len(stimuli))
+    facts = _facts(task, found, evidence, pulls)
+    try:
+        if finite is None:
+            check_neuron("predict", plain, SingleNeuron())  # pyright: ignore[reportCallIssue]
+        members = Count(high=10**7).check("starts", starts) if initial is None else None
+        looks = [_follow(plain, _flows(plain, found, finite, one, evidence), initial, members, seed) for one in kinds]
+    except InputError as error:
+        reason = f"No theory here covers the task: {error}"
+        return DataPrediction("undecided", reason, "none", False, **facts, evidence=evidence, leaning="undecided")
+    return _conclude(task, evidence, kinds, pulls, facts, looks)
+
+
+def _as_rows(stimulus: Any, task: Discrimination) -> Rows:
+    """The stimulus, or draws from one that is no data."""
+    if isinstance(stimulus, Rows):
+        return stimulus
+    with jax.enable_x64(False):
+        return Samples(data=np.asarray(stimulus.sample(0, DRAWN)).reshape(-1, *task.shape))
+
+
+# -- what the rows say --------------------------------------------------------------------------------------------
+
+
+def _evidence(c: int, stimulus: Rows, found: Measurements, label: np.ndarray) -> ClassEvidence:
+    """All that is measured of one class."""
+    alike = _rows.likeness(stimulus.rows)
+    effective = found.num * (1 - alike) / (1 + alike) if alike > 5 / math.sqrt(found.num) else float(found.num)
+    check = check_stimulus(stimulus.replace(symmetry="none"))
+    heavy = found.tail_index - 2 * found.tail_error < 5
+    resampled = _rows.resamples(BOOTSTRAP)
+    kurtosis = Interval.of(found.kurtosis(found.ones), found.kurtosis(resampled), CONFIDENCE)
+    flat = flatness(found, heavy)
+    a = np.linspace(0, 1, 41)
+    weights = np.concatenate([found.ones[None], resampled[:30]])
+    curves = np.stack([Amplifier(found.law(one))(a) for one in weights])
+    ising = _rows.ising_p(found)
+    if ising >= LEVEL:
+        kind = "ising"
+    elif flat.p < LEVEL:
+        kind = "sites"
+    else:
+        kind = "elliptical" if flat.power >= POWER else "either"
+    return ClassEvidence(
+        number=c,
+        label=tuple(map(float, label)),
+        num=found.num,
+        effective=effective,
+        check=check,
+        declared=stimulus.symmetry,
+        mean=float(np.abs(stimulus.site_means()).max() / math.sqrt(found.row(found.ones).flat[0])),
+        kurtosis=kurtosis,
+        tail_index=found.tail_index,
+        tail_error=found.tail_error,
+        heavy=heavy,
+        flatness=flat,
+        kind=kind,
+        correlations=a,
+        amplifier=curves[0],
+        amplifier_error=curves[1:].std(axis=0, ddof=1),
+        row=found.row(found.ones),
+    )
+
+
+def _hypotheses(evidence: tuple[ClassEvidence, ...], pulls: list[int]) -> tuple[dict[int, str], ...]:
+    """What each class that pulls may be; two where the rows cannot tell."""
+    either = [c for c in pulls if evidence[c].kind == "either"]
+    sure = {c: evidence[c].kind for c in pulls}
+    return tuple({**sure, **dict.fromkeys(either, kind)} for kind in (("elliptical", "sites") if either else ("",)))
+
+
+def _facts(task: Discrimination, found: list[Measurements], evidence: Any, pulls: list[int]) -> dict[str, Any]:
+    """The fields of a `Prediction` that need no flow, of the class that pulls most."""
+    rows = [one.row(one.ones) for one in found]
+    most = int(np.argmax(np.abs(task.targets()[:, 0]) * np.asarray(task.priors)))
+    said, amplifier = evidence[most], Amplifier(found[most].law(found[most].ones))
+    excess = said.amplifier - math.sqrt(2 / math.pi) * said.correlations
+    sure = np.abs(excess) > 4 * said.amplifier_error + 1e-9
+    bends = (excess[sure] > 0).any() and (excess[sure] < 0).any()
+    signs = all(one.two_valued for one in found) and task.outputs == 1
+    second = [row + one.site_means().mean() ** 2 for row, one in zip(rows, task.stimuli, strict=True)]  # pyright: ignore
+    return {
+        "excess_kurtosis": said.kurtosis.value,
+        "tail_index": said.tail_index if said.heavy else math.inf,
+        "amplifier_index": float(amplifier.index),
+        "crossings": tuple(map(float, amplifier.crossings())) if bends and said.kind == "sites" else (),
+        "critical_kurtosis": critical_of_rows(task, rows),
+        "elliptical": all(evidence[c].kind == "elliptical" for c in pulls),
+        "dominance": bump(rows, task.targets()[:, 0], task.priors).dominance if signs else math.nan,
+        "largest_rate": 2 / float(np.max(sum(p * spectrum(r) for p, r in zip(task.priors, second, strict=True)))),
+    }
+
+
+# -- flows --------------------------------------------------------------------------------------------------------
+
+
+def _finite(task: Discrimination, stimuli: list[Rows]) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Of every class its different rows and how often each group has them, (group, row); None where they are many."""
+    found = [_rows.distinct(one.rows) for one in stimuli]
+    if any(one is None for one in found) or any(one.symmetry != "none" for one in stimuli):
+        return None
+    if sum(one[0].size for one in found if one is not None) > LARGEST_TABLE:
+        return None
+    result = []
+    for patterns, which in (one for one in found if one is not None):
+        bounds = np.linspace(0, len(which), GROUPS + 1).astype(int)
+        parts = [which[a:b] for a, b in itertools.pairwise(bounds)]
+        result.append(
+            (patterns, np.stack([np.bincount(part, minlength=len(patterns)) for part in parts]).astype(float))
+        )
+    return result
+
+
+def _flows(plain: Discrimination, found: Any, finite: Any, kinds: dict[int, str], evidence: Any) -> list[Flow]:
+    """The flow of all rows, and those of resamples of them."""
+    weights = np.concatenate([np.ones((1, GROUPS)), _rows.resamples(RESAMPLES, seed=1)])
+    if finite is not None:
+        return [_summed(plain, finite, one) for one in weights]
+    whole = any(evidence[c].shifts_differ for c in range(len(found))) and set(kinds.values()) == {"elliptical"}
+    whole = whole and plain.size <= _rows.LARGEST_MATRIX
+    return [_flow(plain, found, kinds, one, whole, evidence) for one in weights]
+
+
+def _summed(plain: Discrimination, finite: Any, weights: np.ndarray) -> Flow:
+    counts = [weights @ counts for _, counts in finite]
+    shares = [prior * count / count.sum() for prior, count in zip(plain.priors, counts, strict=True)]
+    with jax.enable_x64(True):
+        leaf = lambda value: jnp.asarray(value, jnp.float64)  # noqa: E731
+        return PulseFlow(
+            x=leaf(np.concatenate([patterns for patterns, _ in finite])),
+            p=leaf(np.concatenate(shares)),
+            targets=leaf(np.repeat(plain.targets(), [len(patterns) for patterns, _ in finite], axis=0)),
+            network=jax.tree.map(leaf, SingleNeuron()),  # pyright: ignore[reportCallIssue]
+            task=jax.tree.map(leaf, plain),
+        )
+
+
+def _flow(
+    plain: Discrimination, found: Any, kinds: dict[int, str], weights: np.ndarray, whole: bool, evidence: Any
+) -> Flow:
+    labels, priors = plain.targets()[:, 0], plain.priors
+    covariances = [one.matrix(weights) if whole else one.row(weights) for one in found]
+    mean = sum(p * one for p, one in zip(priors, covariances, strict=True))
+    with jax.enable_x64(True):
+        return NeuronFlow(
+            responses=tuple(_response(kinds[c], found[c], covariances[c], weights, evidence[c]) for c in kinds),
+            pull=tuple(jnp.asarray(2 * priors[c] * labels[c]) for c in kinds),
+            covariance=covariance_of(np.asarray(mean), plain.shape),
+            constant=jnp.asarray(float(np.dot(priors, labels**2))),
+            l1=jnp.asarray(float(plain.l1)),
+            l2=jnp.asarray(float(plain.l2)),
+        )
+
+
+def _response(kind: str, found: Measurements, covariance: np.ndarray, weights: np.ndarray, said: Any) -> Response:
+    """The response of a class that is of this kind."""
+    law = found.law(weights)
+    if kind == "ising":
+        coupling = jnp.asarray(_rows.ising_coupling(found.row(weights)))
+        return SummedResponse(coupling) if found.size <= MOST_SUMMED else IsingResponse(coupling, FREQUENCIES)
+    if kind == "elliptical":
+        slope = Amplifier(law).limit / 2
+        return LinearNeuron(covariance_of(covariance, found.shape), jnp.asarray(slope))
+    sd = jnp.asarray(math.sqrt(found.row(weights).flat[0]))
+    return EffectiveResponse(covariance_of(covariance, found.shape), sd, Amplifier(law).table())
+
+
+def _follow(plain: Discrimination, flows: list[Flow], initial: Any, members: int | None, seed: int) -> _Look:
+    """Follow all rows from every start, and each resample from some, in one ensemble."""
+    from ._integrate import STAGE, Followed, is_stiff
+    from ._solve import _check, _manifest, _outcome, _start
+    from .best import BestKnown
+
+    network = SingleNeuron()  # pyright: ignore[reportCallIssue]
+    _check(plain, BestKnown(), network, UNTIL, REST, TOLERANCE, "auto")
+    start, count = _start(plain, network, initial, members, seed)
+    some = min(count, RESAMPLE_STARTS)
+    which = np.concatenate([np.zeros(count, int), np.repeat(np.arange(1, len(flows)), some)])
+    begins = np.concatenate([np.arange(count), np.tile(np.arange(some), len(flows) - 1)])
+    with jax.enable_x64(True):
+        params = {name: jnp.asarray(np.asarray(values)[begins], jnp.float64) for name, values in start.items()}
+        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows)
+        go = Followed(stacked, True, is_stiff(stacked, True, params, UNTIL), params, TOLERANCE, STAGE)
+        times, result = go.to_rest(UNTIL, REST)
+        onset = go.since(result, times, localized=localized_from(plain.size))
+    weights = np.asarray(result.series["weights"]).reshape(len(which), -1, 1, *plain.shape)
+    flow = Trajectory(
+        steps=np.arange(len(times)),
+        times=np.asarray(times),
+        initial=np.asarray(params["weights"]).reshape(-1, 1, *plain.shape),
+        final=weights[:, -1],
+        series={"weights": weights, "loss": np.asarray(result.loss)},
+        outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
+        specification={"members": count, "seed": seed, "until": UNTIL, "rest": REST, "tolerance": TOLERANCE},
+        manifest=_manifest(0.0),
+        events={"onset": onset},
+    )
+    return _Look(_members(flow, slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some))
+
+
+def _members(flow: Trajectory, part: slice) -> Trajectory:
+    return dataclasses.replace(
+        flow,
+        initial=flow.initial[part],
+        final=flow.final[part],
+        series={name: values[part] for name, values in flow.series.items()},
+        outcome=flow.outcome[part],
+        events={name: values[part] for name, values in flow.events.items()},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Look:
+    """Where one hypothesis leads: all rows from every start, and the last IPR of each resample, (resample, start)."""
+
+    flow: Trajectory
+    resampled: np.ndarray
+
+
+# -- the answer ---------------------------------------------------------------------------------------------------
+
+
+def _nothing(task: Discrimination, stimuli: list[Rows], few: int) -> DataPrediction:
+    reason = f"A class has {few} samples; nothing can be measured from fewer than {_rows.LEAST}."
+    names = ("excess_kurtosis", "tail_index", "amplifier_index", "critical_kurtosis", "dominance", "largest_rate")
+    facts: dict[str, Any] = {**dict.fromkeys(names, math.nan), "crossings": (), "elliptical": False}
+    needed = ROWS_A_SITE * task.size
+    return DataPrediction("undecided", reason, "none", False, **facts, leaning="undecided", needed=needed)
+
+
+NAMES = {"elliptical": "LinearResponse", "ising": "ExactIsing", "sites": "EffectiveFlow", "finite": "ExactPulse"}
+
+
+def _conclude(
+    task: Discrimination, evidence: Any, kinds: Any, pulls: list[int], facts: dict[str, Any], looks: list[_Look]
+) -> DataPrediction:
+    """Verdicts of all hypotheses and resamples, and what speaks against trusting them."""
+    judged = [_judged(task, one, facts, look) for one, look in zip(kinds, looks, strict=True)]
+    # Where two hypotheses stand, the one with the law of the sites is shown: the other one is its limit.
+    leaning, reason, localized, exact = judged[-1]
+    doubts, advice, needed = [], [], 0
+    if len({one[0] for one in judged}) > 1:
+        both = " or ".join(dict.fromkeys(f"{one[0]} ({_named(k)})" for one, k in zip(judged, kinds, strict=True)))
+        doubts.append(f"the rows cannot tell whether the response is linear, which decides: {both}")
+        needed = int(evidence[pulls[0]].num * (POWER / max(evidence[pulls[0]].flatness.power, 1)) ** 2)
+        leaning = "undecided"
+    doubts += [text for one, look in zip(kinds, looks, strict=True) for text in _unsteady(task, one, look, leaning)][:1]
+    needed = max(needed, 4 * min(one.num for one in evidence) if doubts else 0)
+    for one in evidence:
+        found, tries = one.doubts(kinds[-1].get(one.number, "rest"))
+        doubts += found
+        advice += tries
+    if "sites" in kinds[-1].values():
+        doubts += _by_kurtosis(leaning, facts, [evidence[c] for c in pulls if kinds[-1][c] == "sites"])
+    effective = min(one.effective for one in evidence)
+    if effective < ROWS_A_SITE * task.size:
+        about = (
+            "" if effective == min(one.num for one in evidence) else ", counting rows that resemble the next as one,"
+        )
+        doubts.insert(0, f"{effective:.0f} samples{about} are few for {task.size} weights")
+        ratio = min(one.num for one in evidence) / effective
+        needed = max(needed, math.ceil(ROWS_A_SITE * task.size * ratio))
+    verdict = "undecided" if doubts else leaning
+    if doubts:
+        reason = f"{reason[:-1]}; but {'; and '.join(doubts)}."
+    onset = looks[-1].flow.events["onset"]
+    seen = np.isfinite(onset).any() and leaning != "oscillatory"
+    return DataPrediction(
+        verdict,
+        reason,
+        _named(kinds[-1]),
+        exact,
+        **facts,
+        field=looks[-1].flow.final[0, 0],
+        ipr=float(np.median(looks[-1].flow.ipr[:, -1, 0])),
+        peak=looks[-1].flow.peak[:, -1, 0],
+        onset=float(np.nanmedian(onset)) if seen else math.nan,
+        localized_starts=localized,
+        flow=looks[-1].flow,
+        leaning=leaning,
+        evidence=evidence,
+        doubts=tuple(doubts),
+        advice=tuple(dict.fromkeys(advice)),
+        needed=needed if verdict == "undecided" else 0,
+    )
+
+
+def _named(kinds: dict[int, str]) -> str:
+    return " and ".join(sorted({NAMES[one] for one in kinds.values()}))
+
+
+def _limits(task: Discrimination, kinds: dict[int, str]) -> tuple[bool, float, float]:
+    """Whether the description is exact, and from which IPR a field is a bump, up to which a wave: as in `predict`."""
+    exact = "sites" not in kinds.values()
+    if exact:
+        return True, localized_from(task.size), localized_from(task.size)
+    return False, 3 / (task.size + 2), 2.1 / task.size
+
+
+def _judged(task: Discrimination, kinds: Any, facts: Any, look: _Look) -> tuple[str, str, float, bool]:
+    exact, bump_from, wave_to = _limits(task, kinds)
+    ends = look.flow.ipr[:, -1, 0]
+    localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
+    facts = {**facts, "elliptical": set(kinds.values()) == {"elliptical"}}
+    if "finite" in kinds.values():
+        cause = "The samples are a few patterns, over which everything is summed"
+        return (*judge(task, ends, localized, oscillatory, facts, cause), localized, exact)
+    return (*judge(task, ends, localized, oscillatory, facts), localized, exact)
+
+
+def _unsteady(task: Discrimination, kinds: Any, look: _Look, leaning: str) -> list[str]:
+    """Whether resamples of the rows would have been told something else."""
+    _, bump_from, wave_to = _limits(task, kinds)
+    agree = {"localized": look.resampled > bump_from, "oscillatory": look.resampled <= wave_to}.get(leaning)
+    if agree is None or (agree.mean() >= AGREEMENT and (agree.mean(axis=1) > 0.5).all()):
+        return []
+    return [f"resamples of the rows end otherwise, {100 * (1 - agree.mean()):.0f} % of {agree.size} starts"]
+
+
+def _by_kurtosis(leaning: str, facts: dict[str, Any], classes: list[ClassEvidence]) -> list[str]:
+    """What `predict` holds against a flat end of the effective flow, with the uncertainty of the kurtosis."""
+    critical = facts["critical_kurtosis"]
+    limit = -NO_KURTOSIS if math.isnan(critical) else critical / 3
+    low = min(one.kurtosis.low for one in classes)
+    if leaning != "oscillatory" or low > limit:
+        return []
+    beyond = "is" if max(one.kurtosis.high for one in classes) <= limit else "may be"
+    what = "" if math.isnan(critical) else f" beyond a third of the critical {critical:.3g}"
+    return [f"the kurtosis {beyond} negative{what}, which may be more than this flow knows"]
