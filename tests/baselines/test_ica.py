@@ -1,5 +1,6 @@
 """FastICA finds sources that were mixed by hand, and fits go through experiments and the store like everything else."""
 
+import concurrent.futures
 import json
 
 import numpy as np
@@ -43,9 +44,18 @@ def test_outputs_are_white():
     np.testing.assert_allclose(np.cov(outputs.T), np.eye(6), atol=1e-3)
 
 
-def test_a_fit_that_does_not_converge_says_so():
+@pytest.mark.parametrize("algorithm", ["parallel", "deflation"])
+def test_a_fit_that_does_not_converge_says_so(algorithm):
     x = sources("heavy", 500, 4)
-    assert not FastICA(4, iterations=1, tolerance=1e-12).fit(x).converged
+    assert not FastICA(4, algorithm, iterations=1, tolerance=1e-12).fit(x).converged
+
+
+def test_fits_beside_each_other_keep_their_warnings_apart(recwarn):
+    x = sources("heavy", 500, 4)
+    hasty, patient = FastICA(4, iterations=1, tolerance=1e-12), FastICA(4)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda method: method.fit(x).converged, [hasty, patient] * 10))
+    assert found == [False, True] * 10 and not recwarn
 
 
 def test_is_found_by_name_and_reads_back():

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
+import threading
+import warnings
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -91,3 +95,14 @@ class Baseline(Spec):
 def check_seed(seed: int) -> int:
     """A seed that libraries take, or refuse."""
     return Count(low=0, high=2**32 - 1).check("seed", seed)
+
+
+_ALONE = threading.Lock()
+
+
+@contextlib.contextmanager
+def without_warnings(category: type[Warning]) -> Iterator[None]:
+    """Keep a library's warnings of one kind to ourselves; one fit at a time, because filters belong to all threads."""
+    with _ALONE, warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .._spec import Count, declare, number
-from .base import Baseline, Fitted, check_seed
+from .base import Baseline, Fitted, check_seed, without_warnings
 
 
 class SparseCoding(Baseline):
@@ -65,9 +64,8 @@ class SparseCoding(Baseline):
             max_no_improvement=10**9,  # the cost of a mini-batch is noisy: that rule stops long before atoms are found
             random_state=check_seed(seed),
         )
-        with warnings.catch_warnings():
-            # A code that does not quite meet its tolerance is no matter: the next step makes another of it.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        # A code that does not quite meet its tolerance is no matter: the next step makes another of it.
+        with without_warnings(ConvergenceWarning):
             method.fit(x)
             active = float((method.transform(x[:: max(1, len(x) // 2000)]) != 0).mean())
         steps = int(method.n_steps_)

@@ -38,7 +38,8 @@ def reproduce(
 ) -> None:
     """Redraw the paper's figures and hold every published number against ours.
 
-    With `--notes`, the figures that the paper's working notes show or ask for, and answers to their questions.
+    With `--notes`, the figures that the paper's working notes show or ask for, and answers to their questions. Others
+    are made when named: `baselines`, where a network stands beside methods that learn without labels.
 
     Runs are kept in a store: what was computed before is read from there, what was interrupted goes on. Figures of an
     earlier report in the same folder stay in it.
@@ -58,7 +59,8 @@ def reproduce(
     use_compilation_cache()
     folder, where = _folder(out), Store(store or None)
     made = {name: one for name, one in read_made(folder).items() if name in known}
-    whole = () if figures and not notes else [name for name, figure in known.items() if figure.of_notes == notes]
+    group = "notes" if notes else "paper"
+    whole = () if figures and not notes else [name for name, figure in known.items() if figure.group == group]
     chosen = [known[name] for name in dict.fromkeys((*figures, *whole))]
     if only_missing:
         chosen = [figure for figure in chosen if not is_current(figure, scale, folder, made)]
@@ -134,7 +136,7 @@ def _print_ledger(claims: Any, questions: Any) -> None:
             table.add_row(claim.id, claim.statement, claim.published, claim.measured, f"[{color}]{claim.verdict}[/]")
         console.print(table)
     if questions:
-        table = Table("", "question of the notes", "answer", "measured")
+        table = Table("", "question", "answer", "measured")
         for one in questions:
             table.add_row(one.id, one.question, one.answer, one.measured)
         console.print(table)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .._spec import discover
+from .base import GROUPS
 from .base import Claim as Claim
 from .base import PaperFigure as PaperFigure
 from .base import Question as Question
 
 
 def all_figures() -> dict[str, PaperFigure]:
-    """Every figure of this folder, by name, in order: the paper's, then the notes'."""
+    """Every figure of this folder, by name, in order: the paper's, then the notes', then those of our own."""
     import sys
 
     found = {}
@@ -17,4 +18,4 @@ def all_figures() -> dict[str, PaperFigure]:
         figure = getattr(sys.modules[f"{__name__}.{name}"], "FIGURE", None)
         if figure is not None:
             found[figure.name] = figure
-    return dict(sorted(found.items(), key=lambda item: (item[1].of_notes, item[0])))
+    return dict(sorted(found.items(), key=lambda item: (GROUPS.index(item[1].group), item[0])))

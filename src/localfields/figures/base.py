@@ -13,6 +13,8 @@ from ..trajectory import Trajectory
 
 Verdict = Literal["reproduced", "differs", "not comparable"]
 Scale = Literal["paper", "quick", "tiny"]
+Group = Literal["paper", "notes", "extra"]
+GROUPS: tuple[Group, ...] = ("paper", "notes", "extra")
 SCALES: tuple[Scale, ...] = ("paper", "quick", "tiny")
 
 T = TypeVar("T")
@@ -117,7 +119,8 @@ class PaperFigure:
         draw: Draws results as a matplotlib figure.
         claims: The ledger rows that follow from results.
         experiments: What is to be run at a scale, by name.
-        questions: What the notes ask, with the answers that follow from results.
+        questions: What is asked, by the notes or by us, with the answers that follow from results.
+        extra: Whether it is of our own, of neither the paper nor the notes: made only when it is named.
     """
 
     name: str
@@ -128,6 +131,12 @@ class PaperFigure:
     claims: Callable[[Results], Sequence[Claim]] = none
     experiments: Callable[[Scale], Mapping[str, Experiment]] = no_experiments
     questions: Callable[[Results], Sequence[Question]] = none
+    extra: bool = False
+
+    @property
+    def group(self) -> Group:
+        """Whose it is."""
+        return group_of(self.name, self.extra)
 
     @property
     def of_notes(self) -> bool:
@@ -141,6 +150,11 @@ class PaperFigure:
 
 
 NOTES = "notes/"
+
+
+def group_of(name: str, extra: bool) -> Group:
+    """Whose a figure is: the paper's, the working notes', or our own."""
+    return "extra" if extra else "notes" if is_of_notes(name) else "paper"
 
 
 def is_of_notes(name: str) -> bool:

@@ -16,7 +16,7 @@ from .._files import publish
 from ..experiments import Experiment, run_or_load
 from ..store import Store
 from ..trajectory import Trajectory
-from .base import Claim, PaperFigure, Question, Results, Scale, is_of_notes, stem
+from .base import Claim, Group, PaperFigure, Question, Results, Scale, group_of, is_of_notes, stem
 
 SUFFIXES = (".pdf", ".svg", ".png")
 LEDGER = "claims.json"
@@ -41,7 +41,8 @@ class Made:
         elapsed: Seconds from beginning to end this time; less where runs were there already.
         slowest: Seconds of its slowest run, and how many members that had.
         claims: Its rows of the ledger.
-        questions: Its rows of the notes' questions.
+        questions: Its rows of the questions.
+        extra: Whether it is of our own, of neither the paper nor the notes.
     """
 
     name: str
@@ -56,6 +57,12 @@ class Made:
     slowest: tuple[float, int]
     claims: tuple[Claim, ...]
     questions: tuple[Question, ...] = ()
+    extra: bool = False
+
+    @property
+    def group(self) -> Group:
+        """Whose it is."""
+        return group_of(self.name, self.extra)
 
     @property
     def of_notes(self) -> bool:
@@ -112,6 +119,7 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
         slowest=(0.0, 0) if longest is None else (seconds[longest], runs[longest].num_members),
         claims=claims,
         questions=questions,
+        extra=figure.extra,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import __version__
 from .._files import publish
-from .base import Claim, Question, printed, verdict
+from .base import GROUPS, Claim, Question, printed, verdict
 from .make import Made, write_made
 
 PAGE = """<!doctype html>
@@ -62,7 +62,7 @@ figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; colo
 TIMES = ("figure", "scale", "runs", "computed in", "drawn in", "this time")
 HEADS = {"id": "", "statement": "claim", "published": "published", "measured": "here", "verdict": "verdict"}
 ASKED = {"id": "", "question": "question", "answer": "answer", "measured": "measured"}
-PUBLISHED, NOTES = "Published against measured", "Questions of the working notes"
+PUBLISHED, NOTES, EXTRA = "Published against measured", "Questions of the working notes", "Beyond the paper"
 
 
 def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
@@ -79,13 +79,13 @@ def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
 
 
 def questions_of(made: Iterable[Made]) -> list[Question]:
-    """All questions of the notes, with answers."""
+    """All questions, with answers."""
     return [question for one in made for question in one.questions]
 
 
 def ledger(made: Iterable[Made]) -> list[Claim]:
     """All claims, and that on time, which is of all the paper's figures together."""
-    made = [one for one in made if not one.of_notes]
+    made = [one for one in made if one.group == "paper"]
     return [claim for one in made for claim in one.claims] + _speed(made)
 
 
@@ -119,15 +119,18 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
 
 
 def summary(claims: Sequence[Claim], questions: Sequence[Question] = ()) -> str:
-    """How many claims are reproduced and questions answered, in words; rows of our own do not count."""
+    """How many claims are reproduced and questions answered, in words; claims of our own do not count."""
     published = [claim for claim in claims if not claim.published.startswith("not published")]
     good = sum(claim.verdict == "reproduced" for claim in published)
     words = []
     if published or not questions:
         words.append(f"{good} of {len(published)} published claims are reproduced; the reason is given for the others.")
-    if questions:
-        are = "questions and statements of the working notes are" if len(questions) > 1 else "question of the notes is"
-        words.append(f"{len(questions)} {are} answered.")
+    noted = sum(question.source.startswith("note") for question in questions)
+    if noted:
+        are = "questions and statements of the working notes are" if noted > 1 else "question of the notes is"
+        words.append(f"{noted} {are} answered.")
+    if own := len(questions) - noted:
+        words.append(f"{own} beyond the paper {'are' if own > 1 else 'is'} answered.")
     return " ".join(words)
 
 
@@ -187,15 +190,14 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
         cells = (f'<td data-name="{name}">{value}</td>' for name, value in zip(TIMES, values, strict=True))
         return f"<tr>{''.join(cells)}</tr>"
 
-    papers, notes = _sections(made)
-    questions = questions_of(notes)
+    papers, asked = _sections(made)
     body = [table(claims, HEADS, claim_cell), *map(block, papers)] if papers else []
-    if notes:
-        body += [f'<h2 id="notes">{NOTES}</h2>'] * bool(papers)
-        body += [table(questions, ASKED, question_cell), *map(block, notes)]
+    for head, figures in asked.items():
+        body += [f'<h2 id="{figures[0].group}">{head}</h2>'] * bool(body)
+        body += [table(questions_of(figures), ASKED, question_cell), *map(block, figures)]
     return PAGE.format(
-        head=_head(papers),
-        summary=html.escape(summary(claims, questions)),
+        head=_head(papers, asked),
+        summary=html.escape(summary(claims, questions_of(made.values()))),
         contents=" · ".join(f'<a href="#{one.stem}">{html.escape(one.title)}</a>' for one in made.values()),
         body="\n".join(body),
         timed="".join(f"<th>{head}</th>" for head in TIMES),
@@ -204,31 +206,33 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
     )
 
 
-def _sections(made: Mapping[str, Made]) -> tuple[list[Made], list[Made]]:
-    """The paper's figures, and the notes'."""
-    return [one for one in made.values() if not one.of_notes], [one for one in made.values() if one.of_notes]
+def _sections(made: Mapping[str, Made]) -> tuple[list[Made], dict[str, list[Made]]]:
+    """The paper's figures, and those with questions: the notes' and our own, by what stands above them."""
+    groups = {group: [one for one in made.values() if one.group == group] for group in GROUPS}
+    asked = {NOTES: groups["notes"], EXTRA: groups["extra"]}
+    return groups["paper"], {head: figures for head, figures in asked.items() if figures}
 
 
-def _head(papers: Sequence[Made]) -> str:
-    return PUBLISHED if papers else NOTES
+def _head(papers: Sequence[Made], asked: Mapping[str, Any]) -> str:
+    return PUBLISHED if papers or not asked else next(iter(asked))
 
 
 def _setting(one: Made) -> str:
-    whose = "note's" if one.of_notes else "paper's"
-    return one.setting if one.scale == "paper" else f"{one.setting} Smaller than the {whose}: scale {one.scale}."
+    whose = {"paper": "the paper's", "notes": "the note's", "extra": "ours"}[one.group]
+    return one.setting if one.scale == "paper" else f"{one.setting} Smaller than {whose}: scale {one.scale}."
 
 
 def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
-    papers, notes = _sections(made)
-    questions = questions_of(notes)
-    lines = [f"# {_head(papers)}", "", summary(claims, questions)]
+    papers, asked = _sections(made)
+    lines = [f"# {_head(papers, asked)}", "", summary(claims, questions_of(made.values()))]
     if papers:
         rows = ((one.id, one.statement, one.published, one.measured, one.verdict, one.reason) for one in claims)
         lines += ["", *_table(("", "claim", "published", "here", "verdict", "why"), rows), *_blocks(papers)]
-    if notes:
-        lines += ["", f"## {NOTES}"] * bool(papers)
+    for head, figures in asked.items():
+        lines += ["", f"## {head}"] * (head != _head(papers, asked))
+        questions = questions_of(figures)
         rows = ((one.id, one.question, one.source, one.answer, one.measured, one.how) for one in questions)
-        lines += ["", *_table(("", "question", "where", "answer", "measured", "how"), rows), *_blocks(notes)]
+        lines += ["", *_table(("", "question", "where", "answer", "measured", "how"), rows), *_blocks(figures)]
     rows = ((one.name, one.scale, str(len(one.runs)), *_seconds(one)) for one in made.values())
     lines += ["", "## How this was made", "", *_table(TIMES, rows)]
     return "\n".join([*lines, "", _made(), ""])

@@ -1,0 +1,281 @@
+"""Beyond the paper: fields of a network beside those of methods that learn without labels, on six kinds of stimuli."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..baselines import PCA, RBM, Autoencoder, Baseline, FastICA, SparseCoding
+from ..experiments import Experiment, Fit, Training
+from ..networks import SingleNeuron
+from ..stimuli import NLGP, EllipticalShell, ImagePatches, Ising, Kur, Stimulus
+from ..stimuli.preprocess import Center, ContrastNormalize
+from ..stimuli.preprocess import Scale as ScaleStep
+from ..tasks import Discrimination
+from ..trajectory import Trajectory, localized_from
+from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+
+XI, COUPLINGS, BLURS = (0.5, 1.0), (0.3, 0.7), (0.0, 1.0)
+NETWORK, ICA = "network", "ICA"
+HEAVY, LIGHT, BINARY, SPINS, SHELL, IMAGES = "Kur(3)", "Kur(10)", "NLGP(100)", "Ising", "elliptical shell", "images"
+STIMULI = (HEAVY, LIGHT, BINARY, SPINS, SHELL, IMAGES)
+NEGATIVE = (LIGHT, BINARY, SPINS)  # kurtosis, and not elliptical
+
+
+def methods(scale: Scale, size: int) -> dict[str, Baseline]:
+    """Everything beside the network."""
+    some = at(scale, paper=20, quick=20, tiny=3)
+    steps = at(scale, paper=1.0, quick=0.3, tiny=0.001)
+    return {
+        "PCA": PCA(some),  # pyright: ignore[reportCallIssue]
+        ICA: FastICA(min(size, at(scale, paper=40, quick=40, tiny=6))),  # pyright: ignore[reportCallIssue]
+        "sparse coding": SparseCoding(2 * some, steps=int(600 * steps) + 1),  # pyright: ignore[reportCallIssue]
+        "Boltzmann machine": RBM(some, learning_rate=0.2, steps=int(30_000 * steps)),  # pyright: ignore
+        "autoencoder": Autoencoder(some, sparsity=0.1, steps=int(20_000 * steps)),  # pyright: ignore
+    }
+
+
+METHODS = (NETWORK, *methods("paper", 40))
+
+
+def task_of(name: str, scale: Scale) -> Discrimination:
+    """Two lengthscales of a stimulus: of a law, or of photographs, sharp and blurred."""
+    ring = (at(scale, paper=40, quick=40, tiny=12),)
+    if name == IMAGES:
+        side = at(scale, paper=10, quick=10, tiny=5)
+        steps = (ContrastNormalize(), Center(), ScaleStep(each="all"))  # pyright: ignore[reportCallIssue]
+        common: dict[str, Any] = {"shape": (side, side), "patches": samples(scale), "preprocess": steps}
+        classes: list[Stimulus] = [ImagePatches(blur=blur, **common) for blur in BLURS]
+    elif name == SPINS:
+        classes = [Ising(ring, coupling=coupling) for coupling in COUPLINGS]
+    else:
+        law = {
+            HEAVY: lambda xi: Kur(ring, xi=xi, k=3.0),
+            LIGHT: lambda xi: Kur(ring, xi=xi, k=10.0),
+            BINARY: lambda xi: NLGP(ring, xi=xi, gain=100.0),
+            SHELL: lambda xi: EllipticalShell(ring, xi=xi),
+        }[name]
+        classes = [law(xi) for xi in XI]
+    return Discrimination(*classes)  # type: ignore[arg-type]
+
+
+def samples(scale: Scale) -> int:
+    """That a method sees."""
+    return at(scale, paper=20_000, quick=5000, tiny=300)
+
+
+def experiments(scale: Scale) -> Mapping[str, Experiment]:
+    """Every method on every stimulus, named by both."""
+    network = SingleNeuron(init_scale=0.01)  # pyright: ignore[reportCallIssue]
+    found = {}
+    for name in STIMULI:
+        task = task_of(name, scale)
+        images = name == IMAGES
+        training = Training(
+            learning_rate=at(scale, paper=0.2, quick=0.5, tiny=0.5),
+            steps=at(scale, paper=5000, quick=600, tiny=10),
+            batch=at(scale, paper=1000, quick=200, tiny=10) if images else at(scale, paper=60, quick=30, tiny=2),
+            members=at(scale, paper=10, quick=5, tiny=2),
+            estimator="shared" if images else "orbit",
+            every=at(scale, paper=500, quick=100, tiny=5),
+            what=("weights",),
+        )
+        found[f"{NETWORK}, {name}"] = Experiment(task, network, training)
+        for method, baseline in methods(scale, task.stimuli[0].size).items():
+            found[f"{method}, {name}"] = Experiment(task, method=Fit(baseline, samples=samples(scale)))
+    return found
+
+
+def fields_of(results: Results, method: str, stimulus: str) -> np.ndarray:
+    """Final fields of all members, (field, *shape)."""
+    final = results[f"{method}, {stimulus}"].final
+    return final.reshape(-1, *final.shape[2:])
+
+
+def ratios(results: Results, method: str, stimulus: str) -> np.ndarray:
+    """IPR of each of them; 0 for a field of zeros."""
+    run: Trajectory = results[f"{method}, {stimulus}"]
+    return np.nan_to_num(run.ipr[:, -1].ravel())
+
+
+def share(results: Results, method: str, stimulus: str) -> float:
+    """Share of the fields that are localized."""
+    run = results[f"{method}, {stimulus}"]
+    return float((ratios(results, method, stimulus) > localized_from(int(np.prod(run.shape)))).mean())
+
+
+def most(results: Results, method: str, stimulus: str) -> bool:
+    """Whether more than half of them are."""
+    return share(results, method, stimulus) > 0.5
+
+
+def all_alike(results: Results, method: str, stimulus: str) -> bool:
+    """Whether a method without labels has but one field, many times over: its start and noise, not the stimulus."""
+    fields = fields_of(results, method, stimulus)
+    rows = fields.reshape(len(fields), -1).astype(float)
+    norms = np.linalg.norm(rows, axis=1)
+    if method == NETWORK or len(rows) < 2 or not norms.all():
+        return False
+    rows /= norms[:, None]
+    return bool(np.abs(rows @ rows[0]).min() > 0.99)
+
+
+def kurtosis(name: str, scale: Scale) -> str:
+    """Excess kurtosis of a site, exact; of both classes where it differs."""
+    found = []
+    for stimulus in task_of(name, scale).stimuli:
+        law = stimulus.marginal()
+        value = float("nan") if law is None else float(law.excess_kurtosis)
+        found.append("∞" if np.isinf(value) else printed(value))
+    return ", ".join(dict.fromkeys(found))
+
+
+def draw(results: Results) -> Any:
+    """A few fields of every method on every stimulus; below, the ratio of every field."""
+    from matplotlib.figure import Figure
+
+    from ..plots.baselines import LOCALIZED, SPREAD_OUT, draw_sheet, draw_stack
+    from ..plots.fields import SMALL
+
+    figure: Any = Figure(figsize=(12, 11.2), layout="constrained")
+    heights = [1.0] * len(METHODS) + [1.35]
+    grid = figure.subplots(len(heights), len(STIMULI), height_ratios=heights)
+    for row, method in enumerate(METHODS):
+        for column, stimulus in enumerate(STIMULI):
+            ax, fields = grid[row, column], fields_of(results, method, stimulus)
+            draw_stack(ax, fields, shown=4) if fields.ndim == 2 else draw_sheet(ax, fields)
+            part = share(results, method, stimulus)
+            words = f"IPR {np.median(ratios(results, method, stimulus)):.2f}, {100 * part:.0f} % localized"
+            if row == 0:
+                head = f"{stimulus}\nexcess kurtosis {kurtosis(stimulus, results.scale)}"
+                ax.text(0.5, 1.3, head, transform=ax.transAxes, fontsize=9, ha="center", va="bottom")
+            ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else SPREAD_OUT)
+        label = f"{method}\n({len(fields_of(results, method, HEAVY))} fields)"
+        grid[row, 0].text(
+            -0.16, 0.5, label, transform=grid[row, 0].transAxes, fontsize=9, rotation=90, ha="center", va="center"
+        )
+    for column, stimulus in enumerate(STIMULI):
+        _draw_ratios(grid[-1, column], results, stimulus, labels=column == 0)
+    return figure
+
+
+def _draw_ratios(ax: Any, results: Results, stimulus: str, labels: bool) -> None:
+    from ..plots.baselines import LOCALIZED, SPREAD_OUT
+    from ..plots.fields import SMALL
+
+    generator = np.random.default_rng(0)  # only spreads points that would cover each other
+    size = int(np.prod(results[f"{NETWORK}, {stimulus}"].shape))
+    bound = localized_from(size)
+    for place, method in enumerate(METHODS):
+        values = ratios(results, method, stimulus)
+        height = -place + generator.uniform(-0.22, 0.22, values.size)
+        colors = np.where(values > bound, LOCALIZED, SPREAD_OUT)
+        ax.scatter(np.maximum(values, 1 / size), height, s=7, c=colors.tolist(), alpha=0.6, lw=0)
+    ax.axvline(bound, color="black", ls="--", lw=0.8)
+    ax.set(xscale="log", xlim=(0.9 / size, 1.1), ylim=(0.5 - len(METHODS), 0.5))
+    ax.set_xticks((0.03, 0.1, 0.3, 1), ("0.03", "0.1", "0.3", "1"))
+    ax.minorticks_off()
+    ax.set_yticks(-np.arange(len(METHODS)), METHODS if labels else [""] * len(METHODS))
+    ax.set_xlabel("inverse participation ratio", fontsize=SMALL)
+    ax.tick_params(labelsize=SMALL)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _where(results: Results, method: str, stimuli: Sequence[str] = STIMULI) -> str:
+    names = [name for name in stimuli if most(results, method, name)]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "none"
+
+
+def _numbers(results: Results, method: str, stimuli: Sequence[str] = STIMULI) -> str:
+    parts = (
+        f"{name} {100 * share(results, method, name):.0f} % (IPR {spread(ratios(results, method, name))})"
+        for name in stimuli
+    )
+    return f"{method}: {'; '.join(parts)}"
+
+
+def questions(results: Results) -> Sequence[Question]:
+    """What the comparison is made for."""
+    laws = STIMULI[:-1]
+    either = all(most(results, ICA, name) for name in (HEAVY, *NEGATIVE))
+    one_sign = all(most(results, NETWORK, name) for name in NEGATIVE) and not most(results, NETWORK, HEAVY)
+    others = [method for method in METHODS if method not in (NETWORK, ICA)]
+    on_shell = [method for method in METHODS if most(results, method, SHELL)]
+    on_images = [method for method in METHODS if most(results, method, IMAGES)]
+    how = f"share of fields with an IPR above 4/(N + 2), and mean ± deviation over fields; {samples(results.scale):,} "
+    how += "samples a method, one fit each; ten starts of a neuron" if results.scale == "paper" else "samples a method"
+    same = [f"{one} on {name}" for one in METHODS for name in laws if all_alike(results, one, name)]
+    return [
+        Question(
+            "BASE1",
+            "paper, §4.4 and figure 6",
+            "Does ICA localize for either sign of the kurtosis, and the network for negative kurtosis alone?",
+            ("Yes. " if either and one_sign else "Not throughout. ")
+            + f"Most fields of ICA are localized on {_where(results, ICA, laws)}; most neurons on "
+            + f"{_where(results, NETWORK, laws)}.",
+            ". ".join(_numbers(results, method, laws) for method in (NETWORK, ICA)),
+            how,
+        ),
+        Question(
+            "BASE2",
+            "ours",
+            "And the other methods?",
+            "Most fields are localized: "
+            + "; ".join(f"{one} on {_where(results, one, laws)}" for one in others)
+            + "."
+            + (f" All fields are alike, so that nothing was learned: {'; '.join(same)}." if same else ""),
+            ". ".join(_numbers(results, method, laws) for method in others),
+            how,
+        ),
+        Question(
+            "BASE3",
+            "paper, §4.3",
+            "Does any of them localize on elliptical data, where only second-order structure has a direction?",
+            f"Most fields of {', '.join(on_shell)} do." if on_shell else "None of them.",
+            "; ".join(f"{one} {100 * share(results, one, SHELL):.0f} %" for one in METHODS),
+            how,
+        ),
+        Question(
+            "BASE4",
+            "ours",
+            "And on photographs?",
+            f"Most fields of {', '.join(on_images)}." if on_images else "None of them.",
+            "; ".join(_numbers(results, one, (IMAGES,)) for one in METHODS),
+            how,
+        ),
+    ]
+
+
+def setting(scale: Scale) -> str:
+    """In words."""
+    found = experiments(scale)
+    training: Any = found[f"{NETWORK}, {HEAVY}"].method
+    of_images: Any = found[f"{NETWORK}, {IMAGES}"]
+    rest = "; ".join(repr(one) for one in methods(scale, 40).values())
+    return (
+        f"N = {found[f'{NETWORK}, {HEAVY}'].task.shape[0]}, ξ = {XI}; Ising J = {COUPLINGS}; images: patches "
+        f"{of_images.task.shape} of the two photographs of scikit-learn, sharp and blurred by {BLURS[1]:g} pixel, "
+        f"each of mean zero and one contrast. Network: one ReLU neuron without bias from {training.members} starts, "
+        f"telling the two lengthscales "
+        f"apart, learning rate {training.learning_rate:g}, {training.steps:,} steps, estimator {training.estimator} "
+        f"({of_images.method.estimator} on images). All others see {samples(scale):,} samples of both classes, without "
+        f"labels: {rest}."
+    )
+
+
+FIGURE = PaperFigure(
+    name="baselines",
+    title="A network beside methods that learn without labels",
+    caption=(
+        "Fields of every method (rows) on every stimulus (columns), chosen evenly from the most to the least localized "
+        "and each on its own scale: orange where localized, blue where not; images as pictures, red positive. Above "
+        "each: the median inverse participation ratio and the share of localized fields. Bottom: every field."
+    ),
+    setting=setting,
+    draw=draw,
+    experiments=experiments,
+    questions=questions,
+    extra=True,
+)
