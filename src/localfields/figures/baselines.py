@@ -31,7 +31,7 @@ def methods(scale: Scale, size: int) -> dict[str, Baseline]:
     return {
         "PCA": PCA(some),  # pyright: ignore[reportCallIssue]
         ICA: FastICA(min(size, at(scale, paper=40, quick=40, tiny=6))),  # pyright: ignore[reportCallIssue]
-        "sparse coding": SparseCoding(2 * some, steps=int(600 * steps) + 1),  # pyright: ignore[reportCallIssue]
+        "sparse coding": SparseCoding(2 * some, steps=max(1, int(600 * steps))),  # pyright: ignore[reportCallIssue]
         "Boltzmann machine": RBM(some, learning_rate=0.2, steps=int(30_000 * steps)),  # pyright: ignore
         "autoencoder": Autoencoder(some, sparsity=0.1, steps=int(20_000 * steps)),  # pyright: ignore
     }
