@@ -27,9 +27,11 @@ def read_classes(cls: Any, given: dict[str, str]) -> list[Any]:
     several = {name: text.split(",") for name, text in varied.items() if "," in text}
     counts = {len(parts) for parts in several.values()}
     if not counts:
-        first = next((name for name, kind in kinds.items() if isinstance(kind, (Number, Count))), "xi")
-        advice = f"Give it one value a class, such as --{first} 1,3."
-        refuse("The parameter in which the classes differ", "none", "one of the stimulus's numbers", advice)
+        first = next((name for name, kind in kinds.items() if _may_vary(kind)), "xi")
+        numbers = isinstance(kinds.get(first, Number()), (Number, Count))
+        advice = f"Give it one value a class, such as --{first} {'1,3' if numbers else 'A,B'}."
+        kind = "one of the stimulus's numbers" if numbers else "one of the stimulus's numbers or files"
+        refuse("The parameter in which the classes differ", "none", kind, advice)
     if len(counts) > 1:
         got = {name: len(parts) for name, parts in several.items()}
         refuse("The number of classes", got, "the same in every option", "Give each as many values.")

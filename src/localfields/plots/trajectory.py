@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..trajectory import Trajectory
+from ..trajectory import Trajectory, localized_from
 from .stimulus import BLUE, GRAY
 
 
@@ -42,22 +43,32 @@ def draw_series(ax: Any, times: np.ndarray, values: np.ndarray, color: str = BLU
 
 
 def save_overview(run: Trajectory, path: Path) -> None:
-    """Fields of the first members (or neurons), IPR and loss."""
+    """Fields of the first members (or neurons), IPR and loss; on a torus also from where on a field is localized."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    places = [(m, k) for m in range(run.num_members) for k in range(run.initial.shape[1])][:4]
+    torus = len(run.shape) > 1
+    rows, columns = (3, 4) if torus else (2, 2)
+    places = [(m, k) for m in range(run.num_members) for k in range(run.initial.shape[1])][: rows * columns]
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2, 3)
+    fields = grid[:, :2].subgridspec(rows, columns)
     for place, (member, neuron) in enumerate(places):
-        ax = figure.add_subplot(grid[place // 2, place % 2])
+        ax = figure.add_subplot(fields[place // columns, place % columns])
         draw_fields(ax, run, member, neuron)
-        ax.set_title(f"member {member}, neuron {neuron}", fontsize=9)
+        ax.set_title(f"member {member}, neuron {neuron}", fontsize=7 if torus else 9)
     ax = figure.add_subplot(grid[0, 2])
+    top = 1.02
     if {"weights", "ipr"} & set(run.series):
-        draw_series(ax, run.times, run.ipr.mean(axis=2))
-    ax.set_ylim(0, 1.02)
+        ratios = run.ipr.mean(axis=2)
+        draw_series(ax, run.times, ratios)
+        if torus:  # of many sites even a small part is a small ratio: 1 would be a single one
+            border = localized_from(math.prod(run.shape))
+            top = min(1.02, max(1.15 * float(np.nanmax(ratios, initial=0.0)), 1.5 * border))
+            ax.axhline(border, color=GRAY, lw=0.8, ls="--")
+            ax.text(run.times.max(), border, "localized above ", fontsize=7, ha="right", va="bottom")
+    ax.set_ylim(0, top)
     ax.set_title("inverse participation ratio", fontsize=9)
     ax = figure.add_subplot(grid[1, 2])
     if "loss" in run.series:
