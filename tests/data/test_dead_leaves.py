@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -68,7 +69,9 @@ def test_scenes_have_no_scale_of_their_own():
 
 def test_theory_knows_dead_leaves():
     """An exact covariance and marginal are all that the effective flow needs."""
-    task = lf.Discrimination(
-        *(lf.stimuli.DeadLeaves((8, 8), smallest=r, ratio=2, gray="two-point") for r in (0.6, 1.2))
-    )
-    assert lf.solve(task, lf.theory.EffectiveFlow(), members=1, until=5).final.shape == (1, 1, 8, 8)
+    pair = [lf.stimuli.DeadLeaves((8, 8), smallest=r, ratio=2, gray="two-point") for r in (0.6, 1.2)]
+    flow = lf.theory.EffectiveFlow().flow(lf.Discrimination(*pair), lf.networks.SingleNeuron())
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(1, 64)))
+    loss, gradient = flow({"weights": w})
+    ahead, _ = flow({"weights": w - 1e-4 * gradient["weights"]})
+    assert 0 < float(ahead) < float(loss)

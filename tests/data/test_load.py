@@ -105,6 +105,30 @@ def test_the_key_of_a_result_depends_on_the_data():
     assert digest(ROWS) == digest(ROWS.copy()) != digest(changed)
 
 
+class Zarr:
+    """What is used of a zarr array: it takes slices, and row numbers through `oindex`."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.oindex = array
+
+    def __getitem__(self, which):
+        assert isinstance(which, slice)
+        return self.array[which]
+
+
+def test_zarr_is_read_a_piece_at_a_time(tmp_path, monkeypatch):
+    """Against a stand-in, as zarr is optional."""
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "a.zarr" / "zarr.json").write_text("{}")
+    stand_in = types.ModuleType("zarr")
+    stand_in.open_array = lambda **given: Zarr(ROWS)
+    monkeypatch.setitem(sys.modules, "zarr", stand_in)
+    found = lf.stimuli.Samples(str(tmp_path / "a.zarr"))
+    np.testing.assert_array_equal(found.rows, ROWS.reshape(7, 6))
+    np.testing.assert_array_equal(found.take(np.array([5, 1, 5])), ROWS.reshape(7, 6)[[5, 1, 5]])
+
+
 def corrupt(path):
     path.write_bytes(path.read_bytes()[:-5])
     return path

@@ -386,7 +386,7 @@ def _zarr(name: str, path: str, variable: str) -> Found:
         import zarr  # pyright: ignore[reportMissingImports]
     except ImportError:
         refuse(f"`{name}`", path, "a format that is installed", "Run `pip install zarr`, or save it as .npy.")
-    array = zarr.open_array(path, mode="r", path=variable or None)
+    array = zarr.open_array(store=path, mode="r", path=variable or None)
     return Found(variable, array.shape, array.dtype, lambda: _Zarr(array))
 
 
