@@ -43,6 +43,19 @@ def test_on_a_torus(capsys, folder):
     assert (folder / "pca-gaussian.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_files_of_data(capsys, folder):
+    generator = np.random.default_rng(0)
+    for name in ("a.npy", "b.npy"):
+        np.save(name, generator.laplace(size=(200, 5)))
+    main(["baseline", "pca", "a.npy", "b.npy", "--samples", "300", "--components", "2", "--out", "run.npz"])
+    task = lf.Discrimination(*(lf.stimuli.Samples(name) for name in ("a.npy", "b.npy")))
+    run = lf.Experiment(task, method=lf.Fit(lf.baselines.PCA(2), samples=300)).run()
+    with np.load("run.npz", allow_pickle=False) as found:
+        np.testing.assert_array_equal(found["weights"], run.weights)
+    main(["baseline", "pca", "a.npy", "--samples", "300", "--components", "2"])
+    assert "of 2 fields localized" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("line", ["baseline", "baseline --help", "baseline pca", "baseline ica --help"])
 def test_help_lists_what_there_is(line, capsys):
     main(line.split())
@@ -54,6 +67,7 @@ def test_help_lists_what_there_is(line, capsys):
 MISTAKES = {
     "baseline icaa kur": "autoencoder, fast-ica, pca, rbm, sparse-coding",
     "baseline ica kurr": "Did you mean `kur`?",
+    "baseline ica nothing.npy": "No such file",
     "baseline ica kur --k 2": "`k` must be a number above 2",
     "baseline ica kur --k 3,2": "`k` must be a number above 2",
     "baseline ica kur --shape 8 --xi 0.5": "`components` must be at most 8",

@@ -8,12 +8,14 @@ from typing import Any
 from .._check import InputError, unknown
 from .._spec import Shape, fields, from_text, name_of, registered
 from ._classes import read_classes
+from ._data import leading_files
 from ._options import changed, field_options, run_one_of, use_compilation_cache, with_options, working
 from ._run import OUTPUT, output_files
 
 ABOUT = """Fit a method that learns without labels to samples of a stimulus, and say which of its fields are localized:
 
   localfields baseline ica kur --k 3
+  localfields baseline ica mydata.npy
 
 A parameter with several values, as --xi 1,3, makes a mixture of classes, as a network is trained on."""
 
@@ -29,7 +31,10 @@ def run(argv: Sequence[str]) -> None:
         return
     name = full_name(argv[0], known)
     commands = {stimulus: _command(known[name], cls) for stimulus, cls in registered("stimulus").items()}
-    run_one_of(commands, argv[1:], f"localfields baseline {name}", "stimulus", ABOUT)
+    rest = list(argv[1:])
+    if files := leading_files(rest, list(commands)):
+        rest = ["samples", "--data", ",".join(files), *rest[len(files) :]]
+    run_one_of(commands, rest, f"localfields baseline {name}", "stimulus", ABOUT)
 
 
 def full_name(word: str, known: Mapping[str, Any]) -> str:
