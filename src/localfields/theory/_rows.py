@@ -124,7 +124,8 @@ class Measurements:
     def two_valued(self) -> bool:
         """Whether every site is one of two opposite numbers."""
         values = self.edges
-        return self.discrete and len(values) == 2 and abs(values[0] + values[1]) < 1e-6 * (values[1] - values[0])
+        few = self.discrete and len(values) == 2
+        return bool(few and abs(values[0] + values[1]) < 1e-6 * (values[1] - values[0]))
 
 
 def leave_one_out() -> np.ndarray:

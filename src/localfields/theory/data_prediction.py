@@ -63,7 +63,7 @@ def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STA
     pulls = [c for c, label in enumerate(labels) if (label != 0).any()]
     finite = _finite(task, stimuli)
     kinds = ({c: "finite" for c in pulls},) if finite is not None else _hypotheses(evidence, pulls)
-    plain = task.replace(stimuli=(Gaussian(task.shape),) * len(stimuli))
+    plain = task.replace(stimuli=(Gaussian(task.shape, xi=0.1),) * len(stimuli))
     facts = _facts(task, found, evidence, pulls)
     try:
         if finite is None:
@@ -311,8 +311,10 @@ def _conclude(
         leaning = "undecided"
     doubts += [text for one, look in zip(kinds, looks, strict=True) for text in _unsteady(task, one, look, leaning)][:1]
     needed = max(needed, 4 * min(one.num for one in evidence) if doubts else 0)
+    shared = set(kinds[-1].values())
+    rest = shared.pop() if shared in ({"finite"}, {"elliptical"}) else "rest"  # of a class that does not pull
     for one in evidence:
-        found, tries = one.doubts(kinds[-1].get(one.number, "rest"))
+        found, tries = one.doubts(kinds[-1].get(one.number, rest))
         doubts += found
         advice += tries
     if "sites" in kinds[-1].values():

@@ -90,13 +90,13 @@ class ClassEvidence:
     def _contradicted(self, measured: Measured) -> bool:
         # Rows that resemble each other are fewer than they seem.
         z = measured.z * math.sqrt(self.effective / self.num)
-        return measured.value > SMALL and dataclasses.replace(measured, z=z).p < SIGNIFICANT
+        return bool(measured.value > SMALL and dataclasses.replace(measured, z=z).p < SIGNIFICANT)
 
     @property
     def far_sites_depend(self) -> bool:
         """Whether S1 fails: the farthest sites are correlated, or their sizes are."""
         far = ((self.check.far_correlation, FAR_CORRELATION), (self.check.far_dependence, FAR_DEPENDENCE))
-        return any(abs(one.value) > most and abs(one.z) > FAR_Z for one, most in far)
+        return any(bool(abs(one.value) > most and abs(one.z) > FAR_Z) for one, most in far)
 
     @property
     def shifts_differ(self) -> bool:
