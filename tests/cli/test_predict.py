@@ -340,11 +340,12 @@ def test_a_file_is_replaced_when_asked(quick, folder):
 
 
 def test_a_page_that_fails_leaves_nothing_half_drawn(quick, folder, monkeypatch):
-    def half(task, prediction, path):
-        path.write_bytes(b"half")
+    def half(path, content):
+        with path.open("wb") as file:
+            file.write(content[: len(content) // 2])
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("localfields.plots.prediction.save_prediction", half)
+    monkeypatch.setattr("pathlib.Path.write_bytes", half)
     with pytest.raises(RuntimeError):
         main([*LINE.split(), "--plot"])
     assert list(folder.iterdir()) == []

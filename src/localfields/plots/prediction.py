@@ -6,7 +6,6 @@ import dataclasses
 import math
 import re
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -172,11 +171,6 @@ def prediction_figure(task: Discrimination, prediction: Prediction) -> Any:
         draw_ipr(_panel(figure, grid[1, 3:], f"inverse participation ratio, {which}"), flow, prediction.onset)
     figure.suptitle(f"{prediction.verdict.upper()} ({_theory(prediction)})\n{_wrapped(prediction.reason)}", fontsize=10)
     return figure
-
-
-def save_prediction(task: Discrimination, prediction: Prediction, path: Path) -> None:
-    """Draw the page of a prediction into a file."""
-    prediction_figure(task, prediction).savefig(path, dpi=150)
 
 
 def _panel(figure: Any, place: Any, title: str) -> Any:
