@@ -2,7 +2,8 @@
 
 No rule was chosen by it.
 
-`python benchmarks/data_cases.py` prints the table at 50 000 and at 500 samples, `… 3000` at other numbers of samples.
+`python benchmarks/data_cases.py` prints the table at 50 000 and at 500 samples, `… 3000` at other numbers of samples,
+`… others` the tasks of the prediction table that are not in it, `… NAME …` some rows.
 """
 
 from __future__ import annotations
@@ -84,10 +85,13 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     use_compilation_cache()
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()] or [MANY, FEW]
-    names = [word for word in sys.argv[1:] if not word.isdigit()]
+    names = [word for word in sys.argv[1:] if not word.isdigit() and word != "others"]
+    chosen = cases()
+    if "others" in sys.argv:
+        chosen = {name: task for name, task in predictions.tasks().items() if name not in chosen}
     for num in numbers:
         made = []
-        for name, task in cases().items():
+        for name, task in chosen.items():
             if not names or any(word in name for word in names):
                 made.append(row(name, task, num))
                 print(json.dumps(made[-1], ensure_ascii=False), flush=True)

@@ -6,6 +6,8 @@ import base64
 import html
 import io
 import math
+import re
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from ..tasks import Discrimination
 from ..theory.amplifier import SLOPE
 from ..theory.evidence import ClassEvidence, DataPrediction
 from ..theory.predict import Prediction
-from .prediction import SMALL, STYLES, _early_closer, _legend, _panel, _say, _theory, _wrapped, draw_ipr, draw_law
+from .prediction import SMALL, STYLES, _early_closer, _legend, _panel, _say, _theory, draw_ipr, draw_law
 from .prediction import prediction_figure as plain_figure
 from .stimulus import BLUE, GRAY, ORANGE
 from .trajectory import draw_fields
@@ -49,6 +51,7 @@ img {{ display: block; width: 100%; min-width: 44rem; height: auto; }}
 <p class="small">localfields {version}. {stimuli}</p>
 </body></html>
 """
+LINE = 150  # characters of a title's line
 ALT = "Correlation against distance, law of a site, amplifier, projections, predicted field, and its localization"
 
 
@@ -70,6 +73,7 @@ def draw_dependence(ax: Any, evidence: tuple[ClassEvidence, ...]) -> None:
             label="of sizes, ±2 s.e." if c == len(evidence) - 1 else None,
         )
     ax.set_xlabel("distance")
+    ax.locator_params(axis="x", integer=True)
     _legend(ax, columns=2)
 
 
@@ -129,7 +133,9 @@ def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
     said = prediction.verdict.upper()
     if prediction.verdict != prediction.leaning:
         said = f"{said}, leaning to {prediction.leaning}"
-    figure.suptitle(f"{said} ({_theory(prediction)})\n{_wrapped(prediction.reason)}", fontsize=10)
+    reason = textwrap.fill(prediction.reason, LINE, break_on_hyphens=False)
+    reason = re.sub(r"(?<!\w)-(?=[\d.])", "−", reason)
+    figure.suptitle(f"{said} ({_theory(prediction)})\n{reason}", fontsize=10)
     return figure
 
 

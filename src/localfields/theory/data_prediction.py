@@ -315,7 +315,7 @@ def _conclude(
     rest = shared.pop() if shared in ({"finite"}, {"elliptical"}) else "rest"  # of a class that does not pull
     for one in evidence:
         found, tries = one.doubts(kinds[-1].get(one.number, rest))
-        doubts += found
+        doubts += [text for text in found if not any(said[:8] == text[:8] for said in doubts)]  # "S1 fails" once
         advice += tries
     if "sites" in kinds[-1].values():
         doubts += _by_kurtosis(leaning, facts, [evidence[c] for c in pulls if kinds[-1][c] == "sites"])

@@ -136,7 +136,7 @@ class ClassEvidence:
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Rows of the report."""
-        far = f"at distance {self.check.distances[-1]:g}"
+        far = f"at distance {self.check.distances[-1]:.3g}"
         held = "fails" if self.far_sites_depend else "holds"
         yield (
             "S1, far sites",
