@@ -122,7 +122,7 @@ def test_network_with_its_own_field_for_a_gate_is_a_neuron():
     np.testing.assert_allclose(gated[:, 0], np.maximum(x @ w[0], 0), rtol=1e-14)
 
 
-class Loud(gates.Gates):
+class Noisy(gates.Gates):
     """A user's own: open for inputs of more than usual size."""
 
     num_gates = 1
@@ -131,7 +131,7 @@ class Loud(gates.Gates):
         return (jnp.mean(h**2) > 1)[None]
 
 
-STRUCTURES = [Several(Flat(), Bump(copies=2)), Exclusive(Bump(copies=2)), Loud(), Several(Loud(), Bump(), Loud())]
+STRUCTURES = [Several(Flat(), Bump(copies=2)), Exclusive(Bump(copies=2)), Noisy(), Several(Noisy(), Bump(), Noisy())]
 
 
 @pytest.mark.parametrize("estimator", [sampled, orbit])
