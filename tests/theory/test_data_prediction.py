@@ -147,8 +147,8 @@ def found():
     """What is said of many rows of each law, and of the law."""
     return {
         name: (
-            lf.predict(drawn(cls, 20_000, **values)),
-            lf.predict(lf.Discrimination(*(cls((SIZE,), xi=xi, **values) for xi in (0.5, 1.5)))),
+            lf.predict(drawn(cls, 20_000, **values), starts=4),
+            lf.predict(lf.Discrimination(*(cls((SIZE,), xi=xi, **values) for xi in (0.5, 1.5))), starts=4),
         )
         for name, (cls, values) in CASES.items()
     }
@@ -164,6 +164,13 @@ def test_many_rows_say_what_the_law_says(found, name):
     kurtosis = data.evidence[1].kurtosis
     assert kurtosis.low < exact.excess_kurtosis < kurtosis.high
     assert all(not (one.signs_differ or one.shifts_differ) for one in data.evidence)
+
+
+def test_where_rows_cannot_tell_it_is_said(found):
+    data, _ = found["gaussian"]
+    assert data.reason.startswith("As far as the rows can tell") and not data.exact
+    assert "cannot be told apart" in str(data)
+    assert found["shell"][0].exact
 
 
 def test_kinds_are_told_apart(found):
@@ -185,7 +192,7 @@ def test_few_rows_are_not_guessed_from(name):
     said = lf.predict(drawn(cls, 500, **values), starts=4)
     assert said.verdict == "undecided" and "500 samples are few for 16 weights" in said.reason
     assert said.needed >= ROWS_A_SITE * SIZE
-    assert f"about {said.needed}" in str(said) or "about" in str(said)
+    assert "samples a class would decide" in str(said)
 
 
 def test_fewer_still_are_not_looked_at():

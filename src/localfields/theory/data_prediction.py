@@ -9,13 +9,10 @@ followed again on resamples: a verdict is what all of them agree on.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._check import InputError
@@ -25,28 +22,24 @@ from ..networks import SingleNeuron
 from ..stimuli import Gaussian, Samples
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
-from ..trajectory import Trajectory, localized_from
+from ..trajectory import localized_from
 from . import _rows
-from ._rows import GROUPS, Measurements, flatness
+from ._data_flows import Look, finite_patterns, flows_of, follow
+from ._rows import Measurements, flatness
 from .amplifier import Amplifier
 from .assumptions import check_stimulus
-from .base import Flow, NeuronFlow, Response, check_neuron, covariance_of
-from .effective import EffectiveResponse
+from .base import check_neuron
 from .evidence import ClassEvidence, DataPrediction, Interval
 from .hypercube import bump
-from .ising import MOST_SUMMED, IsingResponse, SummedResponse
-from .linear import LinearNeuron
-from .predict import AGREEMENT, FREQUENCIES, REST, STARTS, TOLERANCE, UNTIL, critical_of_rows, judge
-from .pulse import PulseFlow
+from .predict import AGREEMENT, STARTS, critical_of_rows, judge
 
 LEVEL = 1e-4  # chance below which a hypothesis is given up
 POWER = 6.0  # standard errors that an alternative must be away to have been seen
 ROWS_A_SITE = 50  # below, what n rows push a weight by is off by more than √(1/50) of its size in every direction
-RESAMPLES, RESAMPLE_STARTS = 8, 4
 BOOTSTRAP = 1000  # resamples for an interval
 CONFIDENCE = 0.99
+SAME = 0.1  # of the logarithm of an IPR
 NO_KURTOSIS = 0.05  # from zero, where nothing says which kurtosis is critical
-LARGEST_TABLE = 500_000  # numbers in the table of different rows
 DRAWN = 50_000  # rows, of a class that is no data
 
 
@@ -61,7 +54,7 @@ def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STA
     found = [Measurements(one) for one in stimuli]
     evidence = tuple(_evidence(c, one, two, labels[c]) for c, (one, two) in enumerate(zip(stimuli, found, strict=True)))
     pulls = [c for c, label in enumerate(labels) if (label != 0).any()]
-    finite = _finite(task, stimuli)
+    finite = finite_patterns(task, stimuli)
     kinds = ({c: "finite" for c in pulls},) if finite is not None else _hypotheses(evidence, pulls)
     plain = task.replace(stimuli=(Gaussian(task.shape, xi=0.1),) * len(stimuli))
     facts = _facts(task, found, evidence, pulls)
@@ -69,7 +62,7 @@ def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STA
         if finite is None:
             check_neuron("predict", plain, SingleNeuron())  # pyright: ignore[reportCallIssue]
         members = Count(high=10**7).check("starts", starts) if initial is None else None
-        looks = [_follow(plain, _flows(plain, found, finite, one, evidence), initial, members, seed) for one in kinds]
+        looks = [follow(plain, flows_of(plain, found, finite, one, evidence), initial, members, seed) for one in kinds]
     except InputError as error:
         reason = f"No theory here covers the task: {error}"
         return DataPrediction("undecided", reason, "none", False, **facts, evidence=evidence, leaning="undecided")
@@ -156,132 +149,6 @@ def _facts(task: Discrimination, found: list[Measurements], evidence: Any, pulls
     }
 
 
-# -- flows --------------------------------------------------------------------------------------------------------
-
-
-def _finite(task: Discrimination, stimuli: list[Rows]) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """Of every class its different rows and how often each group has them, (group, row); None where they are many."""
-    found = [_rows.distinct(one.rows) for one in stimuli]
-    if any(one is None for one in found) or any(one.symmetry != "none" for one in stimuli):
-        return None
-    if sum(one[0].size for one in found if one is not None) > LARGEST_TABLE:
-        return None
-    result = []
-    for patterns, which in (one for one in found if one is not None):
-        bounds = np.linspace(0, len(which), GROUPS + 1).astype(int)
-        parts = [which[a:b] for a, b in itertools.pairwise(bounds)]
-        result.append(
-            (patterns, np.stack([np.bincount(part, minlength=len(patterns)) for part in parts]).astype(float))
-        )
-    return result
-
-
-def _flows(plain: Discrimination, found: Any, finite: Any, kinds: dict[int, str], evidence: Any) -> list[Flow]:
-    """The flow of all rows, and those of resamples of them."""
-    weights = np.concatenate([np.ones((1, GROUPS)), _rows.resamples(RESAMPLES, seed=1)])
-    if finite is not None:
-        return [_summed(plain, finite, one) for one in weights]
-    whole = any(evidence[c].shifts_differ for c in range(len(found))) and set(kinds.values()) == {"elliptical"}
-    whole = whole and plain.size <= _rows.LARGEST_MATRIX
-    return [_flow(plain, found, kinds, one, whole, evidence) for one in weights]
-
-
-def _summed(plain: Discrimination, finite: Any, weights: np.ndarray) -> Flow:
-    counts = [weights @ counts for _, counts in finite]
-    shares = [prior * count / count.sum() for prior, count in zip(plain.priors, counts, strict=True)]
-    with jax.enable_x64(True):
-        leaf = lambda value: jnp.asarray(value, jnp.float64)  # noqa: E731
-        return PulseFlow(
-            x=leaf(np.concatenate([patterns for patterns, _ in finite])),
-            p=leaf(np.concatenate(shares)),
-            targets=leaf(np.repeat(plain.targets(), [len(patterns) for patterns, _ in finite], axis=0)),
-            network=jax.tree.map(leaf, SingleNeuron()),  # pyright: ignore[reportCallIssue]
-            task=jax.tree.map(leaf, plain),
-        )
-
-
-def _flow(
-    plain: Discrimination, found: Any, kinds: dict[int, str], weights: np.ndarray, whole: bool, evidence: Any
-) -> Flow:
-    labels, priors = plain.targets()[:, 0], plain.priors
-    covariances = [one.matrix(weights) if whole else one.row(weights) for one in found]
-    mean = sum(p * one for p, one in zip(priors, covariances, strict=True))
-    with jax.enable_x64(True):
-        return NeuronFlow(
-            responses=tuple(_response(kinds[c], found[c], covariances[c], weights, evidence[c]) for c in kinds),
-            pull=tuple(jnp.asarray(2 * priors[c] * labels[c]) for c in kinds),
-            covariance=covariance_of(np.asarray(mean), plain.shape),
-            constant=jnp.asarray(float(np.dot(priors, labels**2))),
-            l1=jnp.asarray(float(plain.l1)),
-            l2=jnp.asarray(float(plain.l2)),
-        )
-
-
-def _response(kind: str, found: Measurements, covariance: np.ndarray, weights: np.ndarray, said: Any) -> Response:
-    """The response of a class that is of this kind."""
-    law = found.law(weights)
-    if kind == "ising":
-        coupling = jnp.asarray(_rows.ising_coupling(found.row(weights)))
-        return SummedResponse(coupling) if found.size <= MOST_SUMMED else IsingResponse(coupling, FREQUENCIES)
-    if kind == "elliptical":
-        slope = Amplifier(law).limit / 2
-        return LinearNeuron(covariance_of(covariance, found.shape), jnp.asarray(slope))
-    sd = jnp.asarray(math.sqrt(found.row(weights).flat[0]))
-    return EffectiveResponse(covariance_of(covariance, found.shape), sd, Amplifier(law).table())
-
-
-def _follow(plain: Discrimination, flows: list[Flow], initial: Any, members: int | None, seed: int) -> _Look:
-    """Follow all rows from every start, and each resample from some, in one ensemble."""
-    from ._integrate import STAGE, Followed, is_stiff
-    from ._solve import _check, _manifest, _outcome, _start
-    from .best import BestKnown
-
-    network = SingleNeuron()  # pyright: ignore[reportCallIssue]
-    _check(plain, BestKnown(), network, UNTIL, REST, TOLERANCE, "auto")
-    start, count = _start(plain, network, initial, members, seed)
-    some = min(count, RESAMPLE_STARTS)
-    which = np.concatenate([np.zeros(count, int), np.repeat(np.arange(1, len(flows)), some)])
-    begins = np.concatenate([np.arange(count), np.tile(np.arange(some), len(flows) - 1)])
-    with jax.enable_x64(True):
-        params = {name: jnp.asarray(np.asarray(values)[begins], jnp.float64) for name, values in start.items()}
-        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows)
-        go = Followed(stacked, True, is_stiff(stacked, True, params, UNTIL), params, TOLERANCE, STAGE)
-        times, result = go.to_rest(UNTIL, REST)
-        onset = go.since(result, times, localized=localized_from(plain.size))
-    weights = np.asarray(result.series["weights"]).reshape(len(which), -1, 1, *plain.shape)
-    flow = Trajectory(
-        steps=np.arange(len(times)),
-        times=np.asarray(times),
-        initial=np.asarray(params["weights"]).reshape(-1, 1, *plain.shape),
-        final=weights[:, -1],
-        series={"weights": weights, "loss": np.asarray(result.loss)},
-        outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
-        specification={"members": count, "seed": seed, "until": UNTIL, "rest": REST, "tolerance": TOLERANCE},
-        manifest=_manifest(0.0),
-        events={"onset": onset},
-    )
-    return _Look(_members(flow, slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some))
-
-
-def _members(flow: Trajectory, part: slice) -> Trajectory:
-    return dataclasses.replace(
-        flow,
-        initial=flow.initial[part],
-        final=flow.final[part],
-        series={name: values[part] for name, values in flow.series.items()},
-        outcome=flow.outcome[part],
-        events={name: values[part] for name, values in flow.events.items()},
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Look:
-    """Where one hypothesis leads: all rows from every start, and the last IPR of each resample, (resample, start)."""
-
-    flow: Trajectory
-    resampled: np.ndarray
-
-
 # -- the answer ---------------------------------------------------------------------------------------------------
 
 
@@ -297,11 +164,13 @@ NAMES = {"elliptical": "LinearResponse", "ising": "ExactIsing", "sites": "Effect
 
 
 def _conclude(
-    task: Discrimination, evidence: Any, kinds: Any, pulls: list[int], facts: dict[str, Any], looks: list[_Look]
+    task: Discrimination, evidence: Any, kinds: Any, pulls: list[int], facts: dict[str, Any], looks: list[Look]
 ) -> DataPrediction:
     """Verdicts of all hypotheses and resamples, and what speaks against trusting them."""
+    by_sites = [evidence[c] for c in pulls if kinds[-1][c] == "sites"]
+    if len(looks) == 2 and _same_end(*looks):  # the rows need not tell them apart
+        kinds, looks = kinds[:1], looks[:1]
     judged = [_judged(task, one, facts, look) for one, look in zip(kinds, looks, strict=True)]
-    # Where two hypotheses stand, the one with the law of the sites is shown: the other one is its limit.
     leaning, reason, localized, exact = judged[-1]
     doubts, advice, needed = [], [], 0
     if len({one[0] for one in judged}) > 1:
@@ -317,8 +186,8 @@ def _conclude(
         found, tries = one.doubts(kinds[-1].get(one.number, rest))
         doubts += [text for text in found if not any(said[:8] == text[:8] for said in doubts)]  # "S1 fails" once
         advice += tries
-    if "sites" in kinds[-1].values():
-        doubts += _by_kurtosis(leaning, facts, [evidence[c] for c in pulls if kinds[-1][c] == "sites"])
+    if by_sites:
+        doubts += _by_kurtosis(leaning, facts, by_sites)
     effective = min(one.effective for one in evidence)
     if effective < ROWS_A_SITE * task.size:
         about = (
@@ -352,6 +221,12 @@ def _conclude(
     )
 
 
+def _same_end(one: Look, other: Look) -> bool:
+    """Whether two descriptions end in fields of one IPR, so that one of them may stand for both."""
+    medians = [float(np.median(look.flow.ipr[:, -1, 0])) for look in (one, other)]
+    return abs(math.log(medians[0] / medians[1])) < SAME
+
+
 def _named(kinds: dict[int, str]) -> str:
     return " and ".join(sorted({NAMES[one] for one in kinds.values()}))
 
@@ -364,18 +239,21 @@ def _limits(task: Discrimination, kinds: dict[int, str]) -> tuple[bool, float, f
     return False, 3 / (task.size + 2), 2.1 / task.size
 
 
-def _judged(task: Discrimination, kinds: Any, facts: Any, look: _Look) -> tuple[str, str, float, bool]:
+def _judged(task: Discrimination, kinds: Any, facts: Any, look: Look) -> tuple[str, str, float, bool]:
     exact, bump_from, wave_to = _limits(task, kinds)
     ends = look.flow.ipr[:, -1, 0]
     localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
-    facts = {**facts, "elliptical": set(kinds.values()) == {"elliptical"}}
+    sure, facts = facts["elliptical"], {**facts, "elliptical": set(kinds.values()) == {"elliptical"}}
+    if set(kinds.values()) == {"elliptical"} and not sure:
+        cause = "As far as the rows can tell the response is linear"
+        return (*judge(task, ends, localized, oscillatory, facts, cause), localized, False)
     if "finite" in kinds.values():
         cause = "The samples are a few patterns, over which everything is summed"
         return (*judge(task, ends, localized, oscillatory, facts, cause), localized, exact)
     return (*judge(task, ends, localized, oscillatory, facts), localized, exact)
 
 
-def _unsteady(task: Discrimination, kinds: Any, look: _Look, leaning: str) -> list[str]:
+def _unsteady(task: Discrimination, kinds: Any, look: Look, leaning: str) -> list[str]:
     """Whether resamples of the rows would have been told something else."""
     _, bump_from, wave_to = _limits(task, kinds)
     agree = {"localized": look.resampled > bump_from, "oscillatory": look.resampled <= wave_to}.get(leaning)

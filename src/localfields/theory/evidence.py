@@ -178,6 +178,11 @@ class DataPrediction(Prediction):
     advice: tuple[str, ...] = ()
     needed: int = 0
 
+    def _theory(self) -> str:
+        if self.theory == "LinearResponse" and not self.exact:
+            return "LinearResponse, exact for elliptical data, from which these cannot be told apart"
+        return super()._theory()
+
     def __str__(self) -> str:
         """The report."""
         rows: list[tuple[str, str]] = []
