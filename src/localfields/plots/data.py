@@ -84,8 +84,7 @@ def draw_measured_amplifier(ax: Any, one: ClassEvidence) -> None:
     ax.fill_between(a, excess - error, excess + error, color=BLUE, alpha=0.3, lw=0, label="±2 s.e.")
     ax.plot(a, excess, color=BLUE, lw=1.4, label="φ(a) − √(2/π) a")
     ax.set_xlim(0, 1)
-    widest = max(0.01, 1.1 * float(np.max(np.abs(excess) + error)))
-    ax.set_ylim(min(-0.005, 1.1 * float(np.min(excess - error))), widest)
+    ax.set_ylim(min(-0.005, 1.1 * float(np.min(excess - error))), max(0.005, 1.1 * float(np.max(excess + error))))
     ax.set_xlabel("correlation a of a site with the preactivation")
     _legend(ax, columns=2)
 
