@@ -14,6 +14,7 @@ from conftest import clock, seconds
 
 import localfields as lf
 from localfields.theory.ising import ising_response
+from localfields.trajectory import localized_from
 
 ISING = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=coupling) for coupling in (0.3, 0.7)))
 NLGP = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=100.0) for xi in (1.0, 3.0)))
@@ -26,14 +27,23 @@ def warm_clock(call, rounds):
     return clock(call, rounds)
 
 
+def to_rest(task, rounds, **more):
+    """Seconds of an effective flow, which must have come to rest in bumps."""
+    found = []
+    value = warm_clock(lambda: found.append(lf.solve(task, lf.theory.EffectiveFlow(), until=5000.0, **more)), rounds)
+    assert found[-1].stopped == "at rest"
+    assert (found[-1].ipr[:, -1] > localized_from(40)).mean() > 0.9
+    return value
+
+
 @pytest.mark.parametrize(("name", "task"), [("Ising", ISING), ("NLGP g=100", NLGP), ("Kur k=10", KUR)])
 def test_effective_flow_to_rest(name, task, report):
-    value = warm_clock(lambda: lf.solve(task, lf.theory.EffectiveFlow(), until=5000.0), rounds=7)
+    value = to_rest(task, rounds=7)
     report(f"effective flow to rest, {name}, N=40", value, "s", limit=0.2)
 
 
 def test_a_thousand_starts(report):
-    value = warm_clock(lambda: lf.solve(ISING, lf.theory.EffectiveFlow(), members=1000, until=5000.0), rounds=1)
+    value = to_rest(ISING, rounds=1, members=1000)
     report("effective flow to rest, Ising, N=40, 1000 starts", value, "s", limit=15)
 
 
@@ -67,6 +77,7 @@ def test_committee_gradient(activation, report):
             params["biases"] = jnp.asarray(rng.normal(size=100))
         flow = theory.flow(task, network)
         gradient = jax.jit(lambda flow, params: flow(params)[1])
+        assert all(np.isfinite(part).all() and np.abs(part).max() > 0 for part in gradient(flow, params).values())
         value = warm_clock(lambda: gradient(flow, params), rounds=51)
     report(f"exact gradient of 100 {activation} neurons, N=40", 1e3 * value, "ms", limit=5.0)
 
@@ -88,6 +99,7 @@ def test_predictions(report):
     print(predictions.confusion(rows))
     wrong = [one["task"] for one in rows if one["verdict"] not in ("undecided", one["trained"])]
     right = sum(one["verdict"] == one["trained"] for one in rows)
+    assert len(rows) >= 40
     report(f"predictions sure and wrong, of {len(rows)}", len(wrong), "tasks", limit=0, rows=rows)
     report(
         f"predictions not right (wrong or undecided), of {len(rows)}", len(rows) - right, "tasks", limit=len(rows) / 20
