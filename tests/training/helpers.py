@@ -1,7 +1,6 @@
 """What the tests of training share: scores, runs that stand still, and training written out by hand."""
 
 import functools
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +10,6 @@ import localfields as lf
 from localfields._random import member_keys
 from localfields.training import engine
 from localfields.training.estimators import class_counts, sampled
-
-# In the package the name `train` is the function.
-train_module = importlib.import_module("localfields.training.train")
 
 SIGMAS = 5.0
 

@@ -18,7 +18,7 @@ from localfields.stimuli.base import Stimulus, lattice_field
 from localfields.training import engine, loop
 from localfields.trajectory import inverse_participation_ratio, peak_position
 
-from .helpers import gaussians, run, train_module, trained_by_hand
+from .helpers import gaussians, run, trained_by_hand
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_interrupt_within_a_record_keeps_the_ones_before(seed, monkeypatch):
             raise KeyboardInterrupt
         return engine.look(*arguments)
 
-    monkeypatch.setattr(train_module, "look", look)
+    monkeypatch.setattr("localfields.training.run.look", look)
     check_prefix(run(seed=seed), whole, records=3)
 
 

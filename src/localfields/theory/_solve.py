@@ -80,36 +80,47 @@ def solve(
         stiff = is_stiff(flow, swept, params, end) if solver == "auto" else solver == "stiff"
         num = STAGE if times is None else times.shape[-1]
         go = Followed(flow, swept, stiff, params, float(tolerance), num)
-        if times is None:
-            times, result = go.to_rest(float(until), float(rest))
-        else:
-            result = go(times)
+        times, result = go.to_rest(float(until), float(rest)) if times is None else (times, go(times))
         onset = go.since(result, times, localized=localized_from(task.size))
         rested = go.since(result, times, rest=float(rest))
+    specification = {
+        "task": task.to_json(),
+        "theory": theory.to_json(),
+        "network": network.to_json(),
+        "members": count,
+        "seed": Seeds().encode(seed),
+        "until": float(end),
+        "rest": float(rest),
+        "tolerance": float(tolerance),
+        "solver": "stiff" if stiff else "explicit",
+    }
+    events, seconds = {"onset": onset, "rest": rested}, time.perf_counter() - clock
+    return _trajectory((count, network.hidden, *task.shape), times, params, result, specification, events, seconds)
+
+
+def _trajectory(
+    axes: tuple[int, ...],
+    times: np.ndarray,
+    params: dict[str, Any],
+    result: Any,
+    specification: dict[str, Any],
+    events: dict[str, np.ndarray],
+    seconds: float,
+) -> Trajectory:
+    """What was followed, on the axes (member, neuron, *shape)."""
     found = {name: np.asarray(values) for name, values in result.series.items()}
-    weights = found["weights"].reshape(count, -1, network.hidden, *task.shape)
-    seconds = time.perf_counter() - clock
+    weights = found["weights"].reshape(axes[0], -1, *axes[1:])
     return Trajectory(
         steps=np.arange(np.shape(times)[-1]),
         times=np.asarray(times),
-        initial=np.asarray(params["weights"]).reshape(count, network.hidden, *task.shape),
+        initial=np.asarray(params["weights"]).reshape(axes),
         final=weights[:, -1],
         series={**found, "weights": weights, "loss": np.asarray(result.loss)},
         outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
-        specification={
-            "task": task.to_json(),
-            "theory": theory.to_json(),
-            "network": network.to_json(),
-            "members": count,
-            "seed": Seeds().encode(seed),
-            "until": float(end),
-            "rest": float(rest),
-            "tolerance": float(tolerance),
-            "solver": "stiff" if stiff else "explicit",
-        },
+        specification=specification,
         manifest=_manifest(seconds),
-        stopped="at rest" if np.isfinite(rested).all() else "finished",
-        events={"onset": onset, "rest": rested},
+        stopped="at rest" if np.isfinite(events["rest"]).all() else "finished",
+        events=events,
     )
 
 

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
-import platform
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import numpy as np
-from jax.sharding import Mesh, PartitionSpec
-
-from .. import __version__
-from .._check import Said, refuse
+from .._check import refuse
 from .._spec import Count, Number, Seeds
-from .._types import working_dtype
 from ..networks import Network
-from ..tasks import Discrimination, initial_params
-from ..trajectory import Outcome, Trajectory
-from .engine import Setting, State, advance, look, start_state
-from .loop import Keep, Loop, Progress
-from .plan import Plan, flow_times, given_fields, make_plan
-from .record import LARGEST, Record
+from ..tasks import Discrimination
+from ..trajectory import Trajectory
+from .loop import Keep, Progress
+from .plan import make_plan
+from .record import Record
+from .run import Run
 
 
 def train(
@@ -87,84 +76,8 @@ def train(
     seed = Seeds().check("seed", seed)
     _check_callbacks(rest, on_progress, cancel)
     plan = make_plan(task, network, learning_rate, batch, members, seed, record, estimator, optimizer)
-    given = None if initial is None else given_fields(initial, plan.count, network.hidden, task.shape)
-
-    def start() -> State:
-        params = initial_params(task, network, seed, plan.count)
-        return start_state(plan.program, params if given is None else {**params, "weights": given})
-
-    size = record.nbytes(steps, jax.eval_shape(lambda: _see(plan, start())))
-    if size > LARGEST:
-        advice = "Record less often, or only reductions such as ('ipr', 'loss')."
-        refuse("The memory for records", Said(f"{size / 1e9:.1f} GB"), f"at most {LARGEST / 1e9:g} GB", advice)
-    specification = {
-        "task": task.to_json(),
-        "network": network.to_json(),
-        "learning_rate": np.asarray(plan.rate).tolist() if plan.program.schedule is None else "schedule",
-        "steps": steps,
-        "batch": batch,
-        "members": plan.count,
-        "seed": Seeds().encode(seed),
-        "record": record.to_json(),
-        "estimator": estimator,
-        "optimizer": optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", "custom"),
-        "initial": None if initial is None else np.asarray(initial, np.float64).tolist(),
-        "rest": None if rest is None else float(rest),
-    }
-    clock = time.perf_counter()
-    begin = start()
-    forward = _divided(advance, plan.count)
-    if plan.stream is not None:
-        forward = functools.partial(plan.stream.forward, forward)
-    state = forward(plan.program, plan.setting, begin, 0)
-    first = jax.block_until_ready(_see(plan, state))
-    compiled = time.perf_counter() - clock
-    clock = time.perf_counter()
-    at = record.at(steps)
-    times = flow_times(np.asarray(at), plan.rate, plan.program.schedule)
-    go, see = functools.partial(forward, plan.program, plan.setting), functools.partial(_see, plan)
-    loop = Loop(go, see, at, times, rest, on_progress, cancel, keep, "" if keep is None else _digest(specification))
-    state = loop.run(state, first)
-    seconds = time.perf_counter() - clock
-    count, recorded = plan.count, len(loop.records)
-    series = {name: np.stack([np.asarray(one[name]) for one in loop.records], axis=1) for name in first}
-    fields = (count, network.hidden, *task.shape)
-    if "weights" in series:
-        series["weights"] = series["weights"].reshape(count, recorded, network.hidden, *task.shape)
-    return Trajectory(
-        steps=np.asarray(at[:recorded]),
-        times=times[..., :recorded],
-        initial=np.asarray(begin.params["weights"]).reshape(fields),
-        final=np.asarray(state.params["weights"]).reshape(fields),
-        series=series,
-        outcome=tuple(_outcome(int(bad)) for bad in np.asarray(state.bad)),
-        specification=specification,
-        manifest=_manifest(compiled, seconds, size),
-        stopped=loop.stopped,
-    )
-
-
-def _digest(specification: dict[str, Any]) -> str:
-    """What tells this run's checkpoints from those of others; functions are told apart by their names alone."""
-    plain = {**specification, "precision": str(np.dtype(working_dtype()))}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
-def _see(plan: Plan, state: State) -> dict[str, jax.Array]:
-    return _divided(look, plan.count)(plan.view, plan.setting, state.params, state.step)
-
-
-@functools.cache
-def _divided(call: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """`call`, with members divided over the devices where there are several and all get as many."""
-    devices, each, same = jax.devices(), PartitionSpec("member"), PartitionSpec()
-    if len(devices) == 1 or count % len(devices):
-        return call
-    state: Any = State(each, each, each, same) if call is advance else each  # pyright: ignore[reportArgumentType]
-    setting: Any = Setting(each, same, each, each, same)  # pyright: ignore[reportArgumentType]
-    more = {"mesh": Mesh(devices, ("member",)), "in_specs": (setting, state, same), "out_specs": state}
-    part = lambda static, *args: jax.shard_map(functools.partial(call, static), check_vma=False, **more)(*args)  # noqa: E731
-    return jax.jit(part, static_argnums=0)
+    run = Run(plan, task, network, steps, batch, seed, record, estimator, optimizer, initial, rest)
+    return run.follow(on_progress, cancel, keep)
 
 
 def _check_callbacks(rest: Any, on_progress: Any, cancel: Any) -> None:
@@ -173,23 +86,3 @@ def _check_callbacks(rest: Any, on_progress: Any, cancel: Any) -> None:
     for name, value in (("on_progress", on_progress), ("cancel", cancel)):
         if value is not None and not callable(value):
             refuse(f"`{name}`", value, "a function", "It is called between chunks of steps.")
-
-
-def _outcome(bad: int) -> Outcome:
-    if bad == -1:
-        return Outcome("ok", -1)
-    return Outcome("diverged", bad) if bad >= 0 else Outcome("non-finite", -bad - 1)
-
-
-def _manifest(compiled: float, seconds: float, size: int) -> dict[str, Any]:
-    return {
-        "localfields": __version__,
-        "jax": jax.__version__,
-        "python": platform.python_version(),
-        "device": str(jax.devices()[0].device_kind),
-        "precision": str(np.dtype(working_dtype())),
-        "matmul_precision": "highest",
-        "compile_seconds": round(compiled, 4),
-        "run_seconds": round(seconds, 4),
-        "record_bytes": size,
-    }
