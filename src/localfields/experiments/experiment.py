@@ -202,18 +202,30 @@ class Experiment(Spec):
             refuse("An experiment", Said(f"no JSON ({error})"), "a JSON object", "Check the file.")
         return experiment_from(plain)
 
-    def run(self, *, on_progress: Callable[..., Any] | None = None, cancel: Any = None, keep: Any = None) -> Trajectory:
+    def run(
+        self,
+        *,
+        on_progress: Callable[..., Any] | None = None,
+        cancel: Any = None,
+        keep: Any = None,
+        look: float | None = None,
+    ) -> Trajectory:
         """Carry it out, at its own precision whatever JAX is set to.
 
         Args:
             on_progress: Called between chunks of training with its `Progress`.
             cancel: Called between chunks; training stops when it returns true.
             keep: Where training keeps what it needs to go on after an interruption (see `train`).
+            look: Seconds between looks at progress and cancel, where not those of `train`.
         """
         import jax
 
         initial = self.initial if self.initial.size else None
-        more = {} if isinstance(self.method, Solution) else {"on_progress": on_progress, "cancel": cancel, "keep": keep}
+        more: dict[str, Any] = {}
+        if not isinstance(self.method, Solution):
+            more = {"on_progress": on_progress, "cancel": cancel, "keep": keep} | (
+                {} if look is None else {"look": look}
+            )
         with jax.enable_x64(self.precision == "float64"):
             return self.method.run(self.task, self.network, initial, **more)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import jax
@@ -43,6 +43,7 @@ class Progress:
     loss: np.ndarray | None
     record_bytes: int  # that the whole run's records take
     begun: int = 0  # step at which this run went on from a checkpoint
+    records: Sequence[Mapping[str, Any]] = ()  # what was recorded so far, arrays with an axis of members by name
 
     @property
     def rate(self) -> float:
@@ -68,6 +69,7 @@ class Loop:
     cancel: Callable[[], bool] | None
     keep: Keep | None
     run_digest: str  # names the run in its checkpoints
+    look: float | None = None  # seconds between looks; None: SYNC
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     stopped: str = "finished"
 
@@ -81,7 +83,7 @@ class Loop:
         state = self._resume(state)
         begun = len(self.records) - 1
         begin = last = kept = time.perf_counter()
-        pause = KEEP
+        pause, look = KEEP, SYNC if self.look is None else self.look
         end = "finished" if begun == len(self.at) - 1 else ""
         try:
             self._tell(state, begun, begun, 0.0)
@@ -92,7 +94,7 @@ class Loop:
                 self.records.append(seen)
                 state, end = ahead, how
                 now = time.perf_counter()
-                if now - last >= SYNC or end:
+                if now - last >= look or end:
                     jax.block_until_ready(self.records[-1])
                     last = time.perf_counter()
                     self._tell(state, index, begun, last - begin)
@@ -126,7 +128,8 @@ class Loop:
         loss = np.asarray(one["loss"]) if "loss" in one else None
         size = len(self.at) * sum(leaf.nbytes for leaf in one.values())
         here = float(np.mean(self.times[..., index]))
-        self.on_progress(Progress(self.at[index], self.at[-1], seconds, here, ipr, loss, size, self.at[begun]))
+        told = Progress(self.at[index], self.at[-1], seconds, here, ipr, loss, size, self.at[begun], self.records)
+        self.on_progress(told)
 
     def _save(self, state: State) -> None:
         assert self.keep is not None

@@ -49,7 +49,7 @@ class Run:
         on_progress: Callable[[Progress], Any] | None,
         cancel: Callable[[], bool] | None,
         keep: Keep | None,
-        pause: float,
+        pause: float | None,
     ) -> Trajectory:
         """Compile, run and gather.
 

@@ -33,6 +33,7 @@ def train(
     on_progress: Callable[[Progress], Any] | None = None,
     cancel: Callable[[], bool] | None = None,
     keep: Keep | None = None,
+    look: float | None = None,
 ) -> Trajectory:
     """Train an ensemble by gradient descent on fresh draws.
 
@@ -57,6 +58,7 @@ def train(
         cancel: Called between chunks; training stops when it returns true. Ctrl-C does the same.
         keep: Where to keep checkpoints, every ten seconds or so: an object with `save(arrays)` and `load()`. A run that
             finds one goes on from there, to the same result, bit for bit.
+        look: Seconds between looks at progress and cancel, by default 0.15; 0 looks at every record, and is slower.
 
     Returns:
         A `Trajectory`. What was recorded before a cancel is in it.
@@ -74,15 +76,17 @@ def train(
     record = Record() if record is None else record
     steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
     seed = Seeds().check("seed", seed)
-    _check_callbacks(rest, on_progress, cancel)
+    _check_callbacks(rest, on_progress, cancel, look)
     plan = make_plan(task, network, learning_rate, batch, members, seed, record, estimator, optimizer)
     run = Run(plan, task, network, steps, batch, seed, record, estimator, optimizer, initial, rest)
-    return run.follow(on_progress, cancel, keep)
+    return run.follow(on_progress, cancel, keep, look)
 
 
-def _check_callbacks(rest: Any, on_progress: Any, cancel: Any) -> None:
+def _check_callbacks(rest: Any, on_progress: Any, cancel: Any, look: Any) -> None:
     if rest is not None:
         Number(low=0, closed=True, hint="Give a small fraction, such as 1e-3.").check("rest", rest)
+    if look is not None:
+        Number(low=0, closed=True, hint="Give seconds, such as 0.5.").check("look", look)
     for name, value in (("on_progress", on_progress), ("cancel", cancel)):
         if value is not None and not callable(value):
             refuse(f"`{name}`", value, "a function", "It is called between chunks of steps.")
