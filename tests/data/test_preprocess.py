@@ -114,6 +114,26 @@ def test_contrast_normalization_keeps_the_form_alone(rows):
         step.inverse(x)
 
 
+def test_saturation_makes_the_papers_law_of_normal_data(rows):
+    """Against the closed kurtosis of erf(gZ) at normal scores, which stand for a normal law; and undone exactly."""
+    from scipy.special import erf, ndtri
+
+    x = ndtri((np.arange(24_000) + 0.5) / 24_000).reshape(-1, SIZE)
+    for gain in (0.3, 1.0, 100.0):
+        step = pre.Saturate(gain).fit(x, SHAPE)
+        y = step(x)
+        law = lf.stimuli.NLGP((SIZE,), xi=1, gain=gain).marginal()
+        assert (y**4).mean() / (y**2).mean() ** 2 - 3 == pytest.approx(law.excess_kurtosis, abs=2e-3)
+        np.testing.assert_allclose(pre.Saturate(gain).fit(7 * x, SHAPE)(7 * x), y, atol=1e-12)  # in any unit
+    step = pre.Saturate(1.0).fit(rows, SHAPE)
+    deviation = np.sqrt((rows**2).mean())
+    np.testing.assert_allclose(step(rows), erf(rows / deviation), rtol=1e-12)
+    some = rows[np.abs(rows).max(axis=1) < 2 * deviation]
+    assert len(some) > 20
+    np.testing.assert_allclose(step.inverse(step(some)), some, atol=1e-10 * deviation)
+    assert np.isfinite(step.inverse(np.array([[1.0, -1.0]]))).all()
+
+
 def test_a_window_fades_toward_the_edge():
     step = pre.Window(0.35).fit(np.zeros((2, 64)), (8, 8))
     taper = step(np.ones((1, 64))).reshape(8, 8)

@@ -30,5 +30,8 @@ from .sinusoid import SinusoidFit as SinusoidFit
 from .sinusoid import fit_sinusoid as fit_sinusoid
 from .tiling import Tiling as Tiling
 from .tiling import tiling as tiling
+from .tuning import Tuning as Tuning
+from .tuning import subfields as subfields
+from .tuning import tuning as tuning
 
 _modules = tuple(_discover(__name__, __path__))
