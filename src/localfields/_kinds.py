@@ -77,6 +77,10 @@ class Number:
         except ValueError:
             refuse(f"`{name}`", text, self.expected, self.hint or "Give a plain number, such as 3 or 0.5.")
 
+    def text(self, value: Any) -> str:
+        """As it is typed: 3, not 3.0."""
+        return repr(float(value)).removesuffix(".0")
+
     def encode(self, value: Any) -> Any:
         """The JSON form: 3 and 3.0 are one number."""
         return np.asarray(value, dtype=np.float64).tolist()
@@ -172,6 +176,10 @@ class Shape:
         if not all(re.fullmatch(r"-?\d{1,18}", part) for part in parts):
             refuse(f"`{name}`", text, "whole numbers joined by x", "Give 40 for a ring, 30x30 for a torus.")
         return self.check(name, tuple(int(part) for part in parts))
+
+    def text(self, value: tuple[int, ...]) -> str:
+        """As it is typed: 30x30."""
+        return "x".join(map(str, value))
 
     def encode(self, value: tuple[int, ...]) -> list[int]:
         """The JSON form."""

@@ -58,6 +58,11 @@ class Nested:
             options[key] = text_value
         return from_text(cls, options)
 
+    def text(self, value: Spec) -> str:
+        """As it is typed: `algebraic:k=5`."""
+        options = ",".join(f"{name}={text}" for name, text in to_text(value).items())
+        return f"{name_of(type(value))}:{options}" if options else name_of(type(value))
+
     def encode(self, value: Spec) -> dict[str, Any] | str:
         """The JSON form; a value with nothing to tell is its name."""
         return to_json(value) if fields(type(value)) else name_of(type(value))
@@ -353,6 +358,19 @@ def from_text(cls: type[Spec], options: dict[str, str]) -> Any:
     kinds = {field.name: say.kind for field, say in fields(cls)}
     _check_names(cls, options)
     return cls(**{name: kinds[name].parse(name, text) for name, text in options.items()})
+
+
+def to_text(value: Spec) -> dict[str, str]:
+    """What `from_text` reads: the fields that are not at their defaults, as they are typed."""
+    given = ((field, say, getattr(value, field.name)) for field, say in fields(type(value)))
+    return {field.name: text_of(say.kind, now) for field, say, now in given if not _same(now, field.default)}
+
+
+def text_of(kind: Any, value: Any) -> str:
+    """A value as it is typed; kinds that are not typed as Python writes them have a `text` of their own."""
+    if hasattr(kind, "text"):
+        return kind.text(value)
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def discover(package: str, path: Sequence[str]) -> Iterator[str]:

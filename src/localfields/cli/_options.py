@@ -99,13 +99,13 @@ def spec_command(cls: type[Any], options: Mapping[str, Option], run: Callable) -
 
 def field_options(cls: type[Any]) -> dict[str, Option]:
     """The fields of a class as options, each a text; arrays and lists of other values are for Python."""
-    from .._spec import Many, Row, fields
+    from .._spec import Many, Row, fields, text_of
 
     own = {}
     for field, say in fields(cls):
         if not isinstance(say.kind, (Row, Many)):
             help = f"{say.symbol}: {say.help}" if say.symbol else say.help
-            own[field.name] = option(str, _text(say.kind, field.default), help, say.kind.metavar)
+            own[field.name] = option(str, text_of(say.kind, field.default), help, say.kind.metavar)
     return own
 
 
@@ -131,18 +131,6 @@ def _parameter(name: str, annotation: Any, default: Any, help: str, metavar: str
     note = tyro.conf.arg(help=help, metavar=metavar) if metavar else tyro.conf.arg(help=help)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=Annotated[annotation, note])
-
-
-def _text(kind: Any, value: Any) -> str:
-    from .._spec import Nested, Shape, name_of
-
-    if hasattr(kind, "text"):  # data and steps say themselves how they are typed
-        return kind.text(value)
-    if isinstance(kind, Shape):
-        return "x".join(str(n) for n in value)
-    if isinstance(kind, Nested):
-        return name_of(type(value))
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def run_one_of(commands: Mapping[str, Callable], argv: Sequence[str], prog: str, what: str, description: str) -> None:

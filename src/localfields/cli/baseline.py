@@ -7,7 +7,7 @@ from typing import Any
 
 from .._check import InputError, unknown
 from .._spec import Shape, fields, from_text, name_of, registered
-from ._classes import read_classes
+from ..experiments.texts import read_classes
 from ._data import leading_files
 from ._options import changed, field_options, run_one_of, use_compilation_cache, with_options, working
 from ._run import OUTPUT, output_files

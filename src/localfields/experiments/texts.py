@@ -1,0 +1,153 @@
+"""An experiment as the words people type: one spelling for the command line, the explorer and its addresses.
+
+The classes of a task are of one family of stimuli; a number in which they differ has one value a class, `xi=1,3`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from .._check import InputError, Said, refuse, unknown
+from .._spec import Count, Number, Spec, fields, find, from_text, name_of, text_of, to_text
+from ..tasks import Discrimination
+from .experiment import Experiment, Training
+
+DEFAULT_NETWORK = "single-neuron"
+
+
+def experiment_of(texts: Mapping[str, str]) -> Experiment:
+    """The experiment that texts by field spell; `stimulus` and `network` name what the other fields belong to.
+
+    Args:
+        texts: For example `{"stimulus": "nlgp", "gain": "100", "xi": "1,3", "steps": "2000"}`. What is left out has
+            its default.
+
+    Raises:
+        InputError: When a name is unknown or a text is illegal.
+
+    Example:
+        >>> experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "members": "3"}).method
+        Training(learning_rate=0.05, members=3)
+    """
+    given = dict(texts)
+    stimulus = find("stimulus", given.pop("stimulus", "nlgp"))
+    network = find("network", given.pop("network", DEFAULT_NETWORK))
+    parts: dict[Any, dict[str, str]] = {
+        owner: {name: given.pop(name) for name in names_of(owner) if name in given}
+        for owner in (stimulus, Discrimination, network, Training)
+    }
+    more: Any = {"precision": given.pop("precision")} if "precision" in given else {}
+    if given:
+        known = [name for owner in parts for name in names_of(owner)]
+        unknown("A field of the experiment", next(iter(given)), ["stimulus", "network", *known, "precision"])
+    task = Discrimination(*read_classes(stimulus, parts[stimulus]), **_parsed(Discrimination, parts[Discrimination]))
+    return Experiment(task, from_text(network, parts[network]), from_text(Training, parts[Training]), **more)
+
+
+def texts_of(experiment: Experiment) -> dict[str, str]:
+    """The texts that spell an experiment; fields at their defaults are left out.
+
+    Raises:
+        InputError: When it cannot be typed: classes of several families, swept numbers, fields to start from, data
+            in memory, or a theory instead of training.
+
+    Example:
+        >>> import localfields as lf
+        >>> task = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=100) for xi in (1, 3)))
+        >>> texts_of(lf.Experiment(task, method=lf.Training(steps=10)))
+        {'stimulus': 'nlgp', 'xi': '1,3', 'gain': '100', 'steps': '10'}
+    """
+    classes = experiment.task.stimuli
+    family = type(classes[0])
+    if any(type(one) is not family for one in classes) or not isinstance(experiment.method, Training):
+        _untyped("with classes of several families, or not trained")
+    try:
+        spelled = [to_text(one) for one in classes]
+        rest = [to_text(one) for one in (experiment.task, experiment.network, experiment.method)]
+    except TypeError:  # an array is no number
+        _untyped("with numbers that differ between members")
+    found = {"stimulus": name_of(family)}
+    defaults = default_texts(family)
+    for name in (field.name for field, _ in fields(family)):
+        values = [one.get(name, defaults[name]) for one in spelled]
+        if len(set(values)) > 1:
+            found[name] = ",".join(values)
+        elif name in spelled[0]:
+            found[name] = values[0]
+    rest[0].pop("stimuli", None)
+    if name_of(type(experiment.network)) != DEFAULT_NETWORK:
+        found["network"] = name_of(type(experiment.network))
+    for one in rest:
+        found |= one
+    if experiment.precision != "float32":
+        found["precision"] = experiment.precision
+    try:
+        same = experiment_of(found).digest == experiment.digest
+    except InputError:  # an array has no text
+        same = False
+    return found if same else _untyped("with arrays")
+
+
+def _untyped(got: str) -> NoReturn:
+    advice = "Use its file, or Python."
+    refuse("An experiment to be typed", Said(got), "one of numbers and names", advice)
+
+
+def command_of(texts: Mapping[str, str]) -> str:
+    """The command line that runs what texts spell.
+
+    Example:
+        >>> command_of({"stimulus": "nlgp", "gain": "100", "learning_rate": "0.1"})
+        'localfields run nlgp --gain 100 --learning-rate 0.1'
+    """
+    words = ["localfields", "run", texts.get("stimulus", "nlgp")]
+    for name, text in texts.items():
+        if name != "stimulus":
+            words += [f"--{name.replace('_', '-')}", text]
+    return shlex.join(words)
+
+
+def names_of(cls: type[Spec]) -> list[str]:
+    """Fields that can be typed: lists of other values and arrays are for Python."""
+    return [field.name for field, say in fields(cls) if hasattr(say.kind, "parse")]
+
+
+def default_texts(cls: type[Spec]) -> dict[str, str]:
+    """Every field's default as it is typed."""
+    return {field.name: text_of(say.kind, field.default) for field, say in fields(cls)}
+
+
+def _parsed(cls: type[Spec], given: Mapping[str, str]) -> dict[str, Any]:
+    kinds = {field.name: say.kind for field, say in fields(cls)}
+    return {name: kinds[name].parse(name, text) for name, text in given.items()}
+
+
+def read_classes(cls: Any, given: Mapping[str, str]) -> list[Any]:
+    """One stimulus a class, from texts such as `{"gain": "100", "xi": "1,3"}`.
+
+    Raises:
+        InputError: When the classes do not differ, or a text is illegal.
+    """
+    kinds = {field.name: say.kind for field, say in fields(cls)}
+    varied = {name: text for name, text in given.items() if name in kinds and may_vary(kinds[name])}
+    several = {name: text.split(",") for name, text in varied.items() if "," in text}
+    counts = {len(parts) for parts in several.values()}
+    if not counts:
+        first = next((name for name, kind in kinds.items() if may_vary(kind)), "xi")
+        numbers = isinstance(kinds.get(first, Number()), (Number, Count))
+        advice = f"Give it one value a class, such as --{first} {'1,3' if numbers else 'A,B'}."
+        kind = "one of the stimulus's numbers" if numbers else "one of the stimulus's numbers or files"
+        refuse("The parameter in which the classes differ", "none", kind, advice)
+    if len(counts) > 1:
+        got = {name: len(parts) for name, parts in several.items()}
+        refuse("The number of classes", got, "the same in every option", "Give each as many values.")
+    return [
+        from_text(cls, {**given, **{name: parts[c] for name, parts in several.items()}}) for c in range(counts.pop())
+    ]
+
+
+def may_vary(kind: Any) -> bool:
+    """Whether a field of this kind can have one value a class."""
+    return isinstance(kind, (Number, Count)) or getattr(kind, "several", False)
