@@ -118,11 +118,13 @@ def test_subfields_are_counted_around_the_lattice():
 
 
 def test_as_metrics_and_what_is_refused():
-    assert METRICS["orientation_selectivity"].least_axes == 2 and METRICS["subfields"].least_axes == 1
+    names = ("orientation_selectivity", "preferred_orientation", "oddness")
+    assert all(METRICS[name].slow for name in names) and not METRICS["subfields"].slow
     many = np.stack([gabor(angle=a) for a in np.linspace(0, 3, 6)]).reshape(2, 3, *SHAPE)
     found = tuning(many)
     assert found.selectivity.shape == found.phase.shape == (2, 3)
-    np.testing.assert_array_equal(METRICS["orientation_selectivity"].function(many, 2), found.selectivity)
+    for name, values in zip(names, (found.selectivity, found.orientation, found.oddness), strict=True):
+        np.testing.assert_array_equal(METRICS[name].function(many, 2), values)
     with pytest.raises(InputError, match="torus"):
         tuning(np.ones(40), axes=1)
     with pytest.raises(InputError, match="zero everywhere"):

@@ -157,10 +157,22 @@ def _octaves(flat: Any, places: Any, radius: np.ndarray, angle: np.ndarray, ends
     return np.where(np.isnan(octaves), np.inf, octaves)
 
 
-@metric(least_axes=2)
+@metric(slow=True)
 def orientation_selectivity(fields: Any, axes: int = 2) -> np.ndarray:
-    """Selectivity for the orientation of gratings, from 0 (a round field) to 1; see `tuning`."""
+    """Selectivity for the orientation of gratings, from 0 (a round field) to 1; on a torus."""
     return tuning(fields, axes).selectivity
+
+
+@metric(slow=True)
+def preferred_orientation(fields: Any, axes: int = 2) -> np.ndarray:
+    """Direction of the preferred grating, from 0 to π; on a torus."""
+    return tuning(fields, axes).orientation
+
+
+@metric(slow=True)
+def oddness(fields: Any, axes: int = 2) -> np.ndarray:
+    """Phase of the preferred grating at the center, from 0 (an even field) to 1 (an odd one); on a torus."""
+    return tuning(fields, axes).oddness
 
 
 @metric
