@@ -21,34 +21,24 @@ Function = Callable[[Any, int], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
-    """A registered metric: its name, what it computes, its meaning in one line, and when `measure` leaves it out.
-
-    Args:
-        name: Of the metric.
-        function: What computes it.
-        help: Its meaning.
-        slow: Whether it takes its time.
-        least_axes: How many axes a lattice must have.
-    """
+    """A registered metric: its name, what it computes, its meaning in one line, and whether it takes its time."""
 
     name: str
     function: Function
     help: str
     slow: bool = False
-    least_axes: int = 1
 
 
 METRICS: dict[str, Metric] = {}
 
 
-def metric(function: Function | None = None, *, name: str = "", slow: bool = False, least_axes: int = 1) -> Any:
+def metric(function: Function | None = None, *, name: str = "", slow: bool = False) -> Any:
     """Register a function of fields and axes as a metric, under its own name and first line of documentation.
 
     Args:
         function: The function.
         name: A name other than the function's.
         slow: Whether `measure` should leave it out unless it is asked for.
-        least_axes: How many axes a lattice must have, such as 2 for what has an orientation.
 
     Example:
         >>> import numpy as np
@@ -62,13 +52,13 @@ def metric(function: Function | None = None, *, name: str = "", slow: bool = Fal
         >>> del analysis.METRICS["mean_weight"]
     """
     if function is None:
-        return lambda one: metric(one, name=name, slow=slow, least_axes=least_axes)
+        return lambda one: metric(one, name=name, slow=slow)
     key = name or function.__name__
     known = METRICS.get(key)
     if known is not None and known.function.__module__ != function.__module__:  # of its own module: a new version
         got = Said(f"a second one, from {function.__module__} after {known.function.__module__}")
         refuse(f"The metric `{key}`", got, "the only one of its name", "Rename the function.")
-    METRICS[key] = Metric(key, function, (inspect.getdoc(function) or key).splitlines()[0], slow, least_axes)
+    METRICS[key] = Metric(key, function, (inspect.getdoc(function) or key).splitlines()[0], slow)
     return function
 
 
@@ -80,7 +70,7 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
 
     Args:
         trajectory: What `train` or `solve` gave, with recorded weights.
-        names: Which metrics; where none is given all that the lattice has axes for, but for the slow ones.
+        names: Which metrics; all but the slow ones where none is given.
 
     Returns:
         An `xarray.Dataset` with one variable a metric over member, time and neuron (and coordinate on a torus), nan for
@@ -102,9 +92,8 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
     for name in names:
         if name not in METRICS:
             unknown("A metric", name, METRICS)
+    chosen = [METRICS[name] for name in names] or [one for one in METRICS.values() if not one.slow]
     axes, weights = len(trajectory.shape), trajectory.weights
-    usual = [one for one in METRICS.values() if not one.slow and one.least_axes <= axes]
-    chosen = [METRICS[name] for name in names] or usual
     data = {}
     for one in chosen:
         values = over_sound(one.function, weights, axes)
