@@ -8,22 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from mistake import Mistake, array, attempt, exponential, keys, raising
 
 NAN, INF = float("nan"), float("inf")
-
-
-class Mistake(NamedTuple):
-    """A call that must be refused, and what its message must say."""
-
-    make: Callable[[Any], Any]
-    what: str
-    expected: str
-    got: str
-    advice: str
 
 
 def gain(value: Any, got: str, advice: str = "Gain 0 is the Gaussian limit", expected: str = "positive") -> Mistake:
@@ -93,25 +84,6 @@ def moment(order: Any, got: str, advice: str = "Moments of order 1, 2 and 4") ->
     return Mistake(lambda lf: lf.marginals.Laplace().abs_moment(order), "`order`", "positive", got, advice)
 
 
-def raising(text: str) -> Callable[..., Any]:
-    def function(*_: Any) -> Any:
-        raise RuntimeError(text)
-
-    return function
-
-
-def _array(*values: Any) -> Any:
-    import numpy as np
-
-    return np.array(values)
-
-
-def _keys(count: int) -> Any:
-    import jax
-
-    return jax.random.split(jax.random.key(0), count)
-
-
 NLGP = "A field of NLGP"
 PLAIN = "Give a plain number"
 FIELDS = "one of gain, kernel, shape, xi"
@@ -170,7 +142,7 @@ MISTAKES: dict[str, Mistake] = {
     "shape nested": shape([[2, 3]], "[[2, 3]]"),
     "shape set": shape({4}, "{4}"),
     "shape scalar array": Mistake(
-        lambda lf: lf.stimuli.Gaussian(_array(5)[0:1].reshape(())),
+        lambda lf: lf.stimuli.Gaussian(array(5)[0:1].reshape(())),
         "`shape`",
         "a tuple of positive whole numbers",
         "array(5)",
@@ -445,8 +417,8 @@ MISTAKES: dict[str, Mistake] = {
     "key fractional": seed(lambda: 0.5, "0.5"),
     "key none": seed(lambda: None, "None"),
     "key boolean": seed(lambda: True, "True"),
-    "key several": seed(lambda: _keys(3), "Array((3,), dtype=key"),
-    "key a numpy array": seed(lambda: _array(0, 1), "array([0, 1])"),
+    "key several": seed(lambda: keys(3), "Array((3,), dtype=key"),
+    "key a numpy array": seed(lambda: array(0, 1), "array([0, 1])"),
     "sample from a sweep": Mistake(
         lambda lf: lf.stimuli.NLGP(40, gain=[1, 2]).sample(0, 2), "`gain`", "one number", "2 values", "in training"
     ),
@@ -483,7 +455,7 @@ MISTAKES: dict[str, Mistake] = {
     "wanted a text": wanted("ising", "`wanted`", "an array of numbers", "'ising'", "finite numbers"),
     "wanted with a lengthscale": wanted([1, 0.2], "`xi`", "left out", "3", "It follows from", xi=3),
     "wanted beyond an asymmetric law": Mistake(
-        lambda lf: lf.stimuli.Copula.with_correlation([1, -0.99], marginal_law=_exponential),
+        lambda lf: lf.stimuli.Copula.with_correlation([1, -0.99], marginal_law=exponential),
         "A wanted correlation",
         "between -0.6449 and 1",
         "-0.99",
@@ -500,36 +472,13 @@ MISTAKES: dict[str, Mistake] = {
         gain=1e6,
     ),
     "inverse of a singular row": Mistake(
-        lambda lf: lf.lattice.inverse(_array(1.0, 1.0, 1.0, 1.0)),
+        lambda lf: lf.lattice.inverse(array(1.0, 1.0, 1.0, 1.0)),
         "A row to invert",
         "well conditioned",
         "a smallest eigenvalue of 0",
         "Shorten the lengthscale",
     ),
 }
-
-
-def _exponential(u: Any) -> Any:
-    import numpy as np
-
-    return -np.log1p(-np.minimum(u, 1 - 1e-15))
-
-
-def attempt(mistake: Mistake) -> dict[str, Any]:
-    """Make one mistake, and tell what came of it."""
-    import localfields as lf
-
-    try:
-        value = mistake.make(lf)
-    except Exception as error:
-        frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-        return {
-            "type": type(error).__name__,
-            "is InputError": isinstance(error, lf.InputError),
-            "message": str(error),
-            "compiled": any("/jax/_src/" in name.replace("\\", "/") for name in frames),
-        }
-    return {"type": "no error", "is InputError": False, "message": f"accepted as {value!r}", "compiled": False}
 
 
 if __name__ == "__main__":

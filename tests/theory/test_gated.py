@@ -1,6 +1,5 @@
-"""Gated linear networks: moments by enumeration and draws, w(t) against its own equation, the race, errata."""
+"""Gated linear networks: moments by enumeration and draws, w(t) against its own equation, errata."""
 
-import itertools
 import math
 
 import jax
@@ -22,7 +21,6 @@ from localfields.networks.gates import (
     Gates,
     MexicanHat,
     Open,
-    RandomDirections,
     Redundant,
     Several,
     Wave,
@@ -32,40 +30,9 @@ from localfields.theory._moments import known_response, quadrant_moment, site_re
 from localfields.theory.hypercube import hypercube_bump
 
 from . import sheet
+from .gate_sums import PRIOR, SPINS, STATES, TASK, N, half, loss_of, regression
 
-N = 8
 SIGMAS = 5.0
-SPINS = tuple(lf.stimuli.Ising((N,), coupling=j) for j in (0.3, 0.7))
-TASK = lf.Discrimination(*SPINS)
-STATES = np.array(list(itertools.product((1.0, -1.0), repeat=N)))
-
-
-def probabilities(coupling):
-    weights = np.exp(coupling * (STATES * np.roll(STATES, 1, axis=1)).sum(axis=1))
-    return weights / weights.sum()
-
-
-PRIOR = [0.5 * probabilities(stimulus.coupling) for stimulus in SPINS]  # of a state and a class
-
-
-def half(*directions):
-    """Gates of half-spaces on all states, (state, K), written without the package: √½ on a tie."""
-    h = STATES @ np.array(directions, float).T
-    return np.where(np.abs(h) < 1e-9, math.sqrt(0.5), (h > 0) * 1.0)
-
-
-def regression(opened, labels=(0.0, 1.0)):
-    """A, b and E[Y²] for gates on all states, (state, K), as sums over states and classes."""
-    through = (opened[:, :, None] * STATES[:, None, :]).reshape(len(STATES), -1)
-    second = sum(through.T @ (p[:, None] * through) for p in PRIOR)
-    first = sum(label * p @ through for label, p in zip(labels, PRIOR, strict=True))
-    return second, first, sum(label**2 * p.sum() for label, p in zip(labels, PRIOR, strict=True))
-
-
-def loss_of(opened, fields, labels=(0.0, 1.0)):
-    """E(ŷ − Y)² at fields (K, N), summed."""
-    output = (opened * (STATES @ np.asarray(fields).T)).mean(axis=1)
-    return sum(p @ (output - label) ** 2 for label, p in zip(labels, PRIOR, strict=True))
 
 
 # -- moments ----------------------------------------------------------------------------------------------------
@@ -466,76 +433,6 @@ def test_training_on_large_batches_follows_the_closed_form(estimator):
     shut = gated_solution(TASK, gates)
     object.__setattr__(shut, "second", second)
     assert sigmas(descended(shut, start, 0.3, 60)) > limit
-
-
-# -- the race -----------------------------------------------------------------------------------------------------
-
-RING = [lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)]
-ENTERED = {
-    "bump": Bump(),
-    "majority": Block(length=3),
-    "two equal": Block(length=2),
-    "flat": Flat(),
-    "cos": Wave(),
-    "random": RandomDirections(),
-}
-
-
-@pytest.fixture(scope="module")
-def spins():
-    return race(lf.Discrimination(*RING), ENTERED, draws=None)
-
-
-@pytest.mark.parametrize(
-    "name, loss",
-    [("bump", ".36563"), ("majority", ".36890"), ("two equal", ".38398"), ("flat", ".38771"), ("cos", ".38899")],
-)
-def test_race_on_spins(name, loss, spins):
-    assert sheet.rounds_to(spins[name].loss, loss)
-    assert spins[name].error == 0
-
-
-def test_race_is_won_by_a_bump_on_spins_and_by_a_flat_gate_on_gaussians(spins):
-    assert [one.name for one in spins.by_loss] == list(ENTERED)
-    clones = race(lf.Discrimination(*(s.gaussian_clone() for s in RING)), ENTERED, draws=None)
-    for name, loss in (("flat", ".39019"), ("cos", ".39283"), ("bump", ".41445")):
-        assert sheet.rounds_to(clones[name].loss, loss)
-    assert clones.by_loss[0].name == "flat"
-    # One half-space as good as another by its rates; what differs is where b lies.
-    assert len({(one.fastest, one.slowest) for one in spins.by_loss}) == 1
-    assert spins.by_speed[0].name == clones.by_speed[0].name == "flat"
-
-
-def test_random_gates_lose_on_spins(spins):
-    """The sheet's random direction is not printed: ours are of the same law."""
-    task = lf.Discrimination(*RING)
-    drawn = race(task, [RandomDirections(seed=seed) for seed in range(5)]).by_loss
-    assert sheet.fits(".42514", [one.loss for one in drawn])
-    assert min(one.loss for one in drawn) > spins["cos"].loss
-
-
-def test_times_of_a_race(spins):
-    task = lf.Discrimination(*RING)
-    for name in ("bump", "flat"):
-        one, solution = spins[name], gated_solution(task, ENTERED[name])
-        for time, fraction in ((one.half_time, 0.5), (one.most_time, 0.99)):
-            left = solution.loss(solution.weights(time)[0]) - one.loss
-            assert left / (0.5 - one.loss) == pytest.approx(1 - fraction, rel=1e-6)
-        np.testing.assert_allclose(one.fields, solution.limit(), rtol=0, atol=1e-12)
-
-
-def test_race_prints_as_a_table():
-    found = race(TASK, {"one": Bump(), "none": Open()})
-    lines = repr(found).splitlines()
-    assert lines[0].split() == "gates limiting loss half time 99 % time by speed rates".split()
-    assert [line.split()[0] for line in lines[1:]] == ["one", "none"]
-    assert found["none"].loss == pytest.approx(0.5) and found["none"].half_time == math.inf
-    with pytest.raises(KeyError):
-        found["two"]
-    measured = race(
-        lf.Discrimination(*(lf.stimuli.NLGP((6,), xi=xi, gain=3.0) for xi in (0.5, 0.9))), [Flat()], draws=1000
-    )
-    assert "±" in repr(measured) and measured.by_loss[0].error > 0
 
 
 # -- refusals -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import time
 import warnings
 from typing import Any
 
-from bad_inputs import Mistake, attempt
+from mistake import Mistake, attempt
 
 NAN, INF = float("nan"), float("inf")
 WHOLE = "a whole number from"

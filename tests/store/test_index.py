@@ -1,0 +1,210 @@
+"""The list of a store: in order, and its index only a cache."""
+
+import json
+import os
+import sqlite3
+import time
+
+import pytest
+
+from localfields.store import Store, index
+from localfields.store.document import seal
+
+from .helpers import experiment, named, put, trajectory
+
+
+def test_list_is_in_the_order_of_saving(store):
+    digests = []
+    for seed in range(3):
+        digests.append(put(store, seed=seed))
+        time.sleep(0.002)
+    assert [one.digest for one in store.list()] == digests
+    assert [one.spec for one in store.list()] == [experiment(seed=seed)[0] for seed in range(3)]
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Digests whose own files were read."""
+    found = []
+    original = Store._read
+    monkeypatch.setattr(Store, "_read", lambda self, digest: (found.append(digest), original(self, digest))[1])
+    return found
+
+
+def test_the_index_spares_reading(store, reads):
+    digests = sorted(put(store, seed=seed) for seed in range(5))
+    first = store.list()
+    assert sorted(reads) == digests
+    reads.clear()
+    assert Store(store.path).list() == first and reads == []
+    new = put(store, seed=9)
+    store.remove(digests[0])
+    assert sorted(one.digest for one in store.list()) == sorted([*digests[1:], new]) and reads == [new]
+
+
+def test_an_entry_made_again_is_read_again(store, reads):
+    digest = put(store, made=trajectory(1))
+    before = store.list()[0].metrics
+    store.remove(digest)
+    put(store, made=trajectory(2))
+    assert store.list()[0].metrics != before and len(reads) == 2
+
+
+def wreck_garbage(path):
+    path.write_bytes(b"no database at all" * 100)
+
+
+def wreck_empty(path):
+    path.write_bytes(b"")
+
+
+def wreck_half(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def wreck_middle(path):
+    found = bytearray(path.read_bytes())
+    found[4096:] = b"\xff" * (len(found) - 4096)
+    path.write_bytes(found)
+
+
+def wreck_deleted(path):
+    path.unlink()
+
+
+def wreck_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def sql(*commands):
+    def wreck(path):
+        connection = sqlite3.connect(path)
+        for command in commands:
+            connection.execute(command)
+        connection.commit()
+        connection.close()
+
+    return wreck
+
+
+WRECKS = [
+    wreck_garbage,
+    wreck_empty,
+    wreck_half,
+    wreck_middle,
+    wreck_deleted,
+    wreck_folder,
+    sql("DROP TABLE entries"),
+    sql("PRAGMA user_version = 99"),
+    sql("DROP TABLE entries", "CREATE TABLE entries (digest, other)"),
+    sql("UPDATE entries SET spec = '{}'"),
+    sql("UPDATE entries SET meta = '{'"),
+    sql("UPDATE entries SET meta = '[]'"),
+    sql("UPDATE entries SET meta = NULL, spec = x'ff'"),
+    sql("UPDATE entries SET stamp = 'x'"),
+    sql("UPDATE entries SET digest = '../../' || digest"),
+    sql("UPDATE entries SET meta = CAST(x'fffe' AS TEXT)"),
+]
+
+
+@pytest.mark.parametrize("wreck", WRECKS)
+def test_a_damaged_index_is_harmless(store, wreck):
+    for seed in range(12):
+        put(store, seed=seed)
+    before = store.list()
+    wreck(store.path / index.NAME)
+    assert store.list() == before
+    assert store.list() == before
+    assert store.verify_all() == []
+
+
+def test_a_damaged_index_is_rebuilt(store, reads):
+    put(store)
+    store.list()
+    wreck_garbage(store.path / index.NAME)
+    store.list()
+    store.list()
+    store.list()
+    assert len(reads) <= 3  # once for the index, once for the rebuilt one
+    reads.clear()
+    store.list()
+    assert reads == []
+
+
+def test_a_locked_index_is_bypassed(store, monkeypatch):
+    put(store)
+    before = store.list()
+    monkeypatch.setattr(index, "PATIENCE", 0.05)
+    connection = sqlite3.connect(store.path / index.NAME)
+    connection.execute("BEGIN EXCLUSIVE")
+    put(store, seed=1)
+    assert len(store.list()) == 2
+    connection.rollback()
+    connection.close()
+    assert len(store.list()) == 2 and store.list()[0] == before[0]
+
+
+def test_an_unwritable_index_is_bypassed(store, monkeypatch):
+    put(store)
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *_, **__: (_ for _ in ()).throw(sqlite3.OperationalError("read-only"))
+    )
+    assert len(store.list()) == 1
+
+
+def test_an_index_that_is_a_link_is_not_followed(store, tmp_path):
+    outside = tmp_path / "outside.sqlite"
+    put(store)
+    for content in (None, b"", b"mine"):
+        if content is not None:
+            outside.write_bytes(content)
+        (store.path / index.NAME).unlink(missing_ok=True)
+        (store.path / index.NAME).symlink_to(outside)
+        assert len(store.list()) == 1
+        assert (outside.read_bytes() if outside.exists() else None) == content
+
+
+def test_large_specifications_stay_out_of_the_index(store, reads):
+    canonical, digest = named({"initial": [0.125] * 20_000})
+    store.save(canonical, digest, trajectory())
+    for _ in range(2):
+        assert store.list()[0].spec == canonical
+    assert len(reads) == 2
+    store.list(["members=3"])
+
+
+def test_damaged_entries_are_left_out_of_a_list_with_a_warning(store):
+    good, bad, worse = (put(store, seed=seed) for seed in range(3))
+    (store.path / bad / "meta.json").write_text("{")
+    (store.path / worse / "spec.json").unlink()
+    with pytest.warns(UserWarning, match="2 of 3 runs cannot be read and are left out"):
+        assert [one.digest for one in store.list()] == [good]
+    assert {problem.digest for problem in store.verify_all()} == {bad, worse}
+
+
+def test_a_thousand_entries_list_quickly(tmp_path):
+    store = Store(tmp_path)
+    digest = put(store)
+    meta = json.loads((store.path / digest / "meta.json").read_text())
+    for seed in range(1, 1000):
+        copy(store.path / digest, experiment(seed=seed), meta)
+    begin = time.process_time()
+    assert len(store.list()) == 1000
+    cold = time.process_time() - begin
+    begin = time.process_time()
+    assert len(Store(tmp_path).list(["gain=100", "seed>=500"])) == 500
+    warm = time.process_time() - begin
+    assert cold < 4 and warm < 1, (cold, warm)  # of which the checks of annotations in tests are the larger part
+
+
+def copy(source, specification, meta):
+    """An entry of another specification and the same arrays, without waiting for the disk."""
+    canonical, digest = specification
+    folder = source.parent / digest
+    folder.mkdir()
+    checksums = {**meta["checksums"], "spec.json": digest}
+    body = {name: value for name, value in meta.items() if name != "checksum"}
+    (folder / "spec.json").write_text(canonical)
+    (folder / "meta.json").write_text(seal({**body, "digest": digest, "checksums": checksums}))
+    os.link(source / "arrays.npz", folder / "arrays.npz")
