@@ -9,7 +9,7 @@ PACKAGE = "localfields"
 
 # The rooms, as in the design: one row a layer. Imports go down.
 LAYERS = (
-    ("lattice", "marginals", "_types", "_check", "_kinds", "_spec", "_files", "_random", "fields"),
+    ("lattice", "marginals", "_types", "_check", "_kinds", "_spec", "_files", "_random", "_start", "fields"),
     ("stimuli", "networks"),
     ("tasks", "trajectory", "data"),
     ("training", "theory"),
@@ -20,7 +20,7 @@ LAYERS = (
 )
 
 # Within a layer rooms do not know of each other, with these exceptions; in the lowest, any order without a cycle.
-NEIGHBORS = {("figures", "plots"), ("experiments", "store"), ("data", "tasks")}
+NEIGHBORS = {("figures", "plots"), ("experiments", "store"), ("data", "tasks"), ("cli", "app")}
 
 
 class Import(NamedTuple):

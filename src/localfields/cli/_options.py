@@ -3,67 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.metadata
-import importlib.util
 import inspect
 import io
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from .._check import InputError, Said, refuse, shorten, unknown
-
-
-def load_plugins(names: Sequence[str]) -> None:
-    """Import the entry points of installed packages, and the modules or files named with `--plugin`."""
-    for point in importlib.metadata.entry_points(group="localfields"):
-        try:
-            point.load()
-        except Exception as error:
-            owner = f" of {point.dist.name}" if point.dist else ""
-            advice = "Update or remove that package."
-            refuse(f"The entry point `{point.name}`{owner}", _told(error), "one that can be imported", advice)
-    for name in names:
-        if name.endswith(".py") and not Path(name).is_file():
-            refuse("`--plugin`", name, "a module or an existing .py file", "Check its name and folder.")
-        try:
-            if name.endswith(".py"):
-                location = importlib.util.spec_from_file_location(Path(name).stem, name)
-                assert location is not None and location.loader is not None
-                module = importlib.util.module_from_spec(location)
-                sys.modules[Path(name).stem] = module
-                location.loader.exec_module(module)
-            else:
-                sys.path.insert(0, str(Path.cwd()))
-                importlib.import_module(name)
-        except Exception as error:
-            advice = f"Importing it says: {_told(error).text}."
-            refuse("`--plugin`", name, "a module or file that can be imported", advice)
-
-
-def _told(error: Exception) -> Said:
-    return Said(f"{type(error).__name__}: {shorten(error)}".rstrip("."))
-
-
-def use_compilation_cache() -> None:
-    """Keep compiled programs between runs, apart for each kind of processor."""
-    import hashlib
-    import os
-    import platform
-
-    import jax
-
-    info = Path("/proc/cpuinfo")
-    flags = [line for line in info.read_text().splitlines() if line.startswith("flags")] if info.exists() else []
-    cpu = hashlib.sha256("".join([platform.machine(), *flags[:1]]).encode()).hexdigest()[:12]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    jax.config.update("jax_compilation_cache_dir", str(base / "localfields" / f"jax-{cpu}"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+from .._check import InputError, unknown
+from .._start import load_plugins as load_plugins
+from .._start import use_compilation_cache as use_compilation_cache
 
 
 def working(words: str) -> Any:
