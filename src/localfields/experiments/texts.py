@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from .._check import InputError, Said, refuse, unknown
-from .._spec import Count, Number, Spec, fields, find, from_text, name_of, text_of, to_text
+from .._spec import Count, Number, Row, Spec, fields, find, from_text, name_of, text_of, to_text
 from ..tasks import Discrimination
 from .experiment import Experiment, Training
 
@@ -111,7 +111,7 @@ def command_of(texts: Mapping[str, str]) -> str:
 
 def names_of(cls: type[Spec]) -> list[str]:
     """Fields that can be typed: lists of other values and arrays are for Python."""
-    return [field.name for field, say in fields(cls) if hasattr(say.kind, "parse")]
+    return [field.name for field, say in fields(cls) if hasattr(say.kind, "parse") and not isinstance(say.kind, Row)]
 
 
 def default_texts(cls: type[Spec]) -> dict[str, str]:

@@ -1,0 +1,394 @@
+"""The first page: turn the gain and watch a receptive field being born."""
+
+from __future__ import annotations
+
+import collections
+import html
+import time
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+from bokeh.models import Tooltip
+
+from .._check import InputError
+from ..experiments.texts import command_of
+from .controls import Controls
+from .frame import frame, grid, is_dark, note, text_pane
+from .messages import Answer, Done, Failed, Lost, Queued, Request, Started, Verdict
+from .presets import OURS, presets
+from .state import from_query, read, to_python, to_query
+from .views import DataView, RunView
+from .watched import Watched
+
+DRAW = 0.12  # seconds between drawings: about eight a second
+FIRST = next(iter(OURS))
+WORDS = {
+    "localized": "Predicted: localized. The field will contract to a bump.",
+    "oscillatory": "Predicted: oscillatory. The field will become a wave or a constant, not a bump.",
+    "undecided": "Undecided: theory does not tell.",
+}
+
+
+class Explorer:
+    """One visitor's page: controls, what is known of the setting, and the run."""
+
+    def __init__(self, service: Any, query: str):
+        self.service = service
+        self.document: Any = None
+        self.dark = is_dark()
+        self.inbox: collections.deque[tuple[Any, Any]] = collections.deque()
+        self.scheduled = False
+        self.drawn = 0.0
+        self.dirty = False
+        self.follow = True
+        self.answer_job: Any = None
+        self.run_job: Any = None
+        self.verdict: Verdict | None = None
+        self.asked = 0.0
+        self.run: Watched | None = None
+        self.beside: Watched | None = None
+        texts, beside, said = self._read_address(query)
+        self.controls = Controls(service.limits, texts, self.changed)
+        self.data, self.view = DataView(), RunView("this run")
+        self.other: RunView | None = None  # made when it is needed: figures are what takes time in making a page
+        self._make_widgets(said)
+        self.changed()
+        if beside is not None:
+            self._run_beside(beside)
+
+    def _read_address(self, query: str) -> tuple[dict[str, str], dict[str, str] | None, str]:
+        first = dict(presets()[FIRST])
+        try:
+            texts, beside = from_query(query, self.service.limits)
+        except InputError as error:
+            return first, None, f"The link could not be read. {error} Shown instead: {FIRST}."
+        return texts or first, beside, ""
+
+    def _make_widgets(self, said: str) -> None:
+        tight = {"margin": (4, 4), "min_width": 76}
+        self.preset = pn.widgets.Select(
+            name="preset",
+            options=["", *presets()],
+            value="",
+            description="settings of the paper's figures, and ours",
+            sizing_mode="stretch_width",
+            margin=(4, 8, 0, 8),
+        )
+        self.preset.param.watch(self._take_preset, "value")
+        self.start = self._button("Start", "primary", self._start, "train the network, or go on where it was paused")
+        self.pause = self._button("Pause", "default", self._pause, "stop here; Start goes on")
+        self.step = self._button("Step", "default", self._step, "go on to the next record, and pause")
+        self.cancel = self._button("Cancel", "default", self._cancel, "stop for good; what was recorded stays")
+        self.reset = self._button("Reset", "default", self._reset, "clear the run")
+        self.keep = self._button("Keep beside", "default", self._keep, "hold this run against the next one")
+        for one in (self.start, self.pause, self.step, self.cancel, self.reset, self.keep):
+            one.param.update(**tight)
+        self.message = text_pane()
+        self.banner = text_pane(css_classes=["banner"])
+        self.status = text_pane(css_classes=["status"])
+        self.player = pn.widgets.Player(
+            name="flow time",
+            start=0,
+            end=1,
+            value=0,
+            interval=80,
+            show_loop_controls=False,
+            visible_buttons=["first", "previous", "pause", "play", "next", "last"],
+            sizing_mode="stretch_width",
+            disabled=True,
+        )
+        self.player.param.watch(self._scrubbed, "value")
+        self.chosen = pn.widgets.IntSlider(name="field shown", start=1, end=2, value=1, width=180, disabled=True)
+        self.chosen.param.watch(lambda event: self._draw(), "value")
+        self.copies = pn.widgets.RadioButtonGroup(options=["Link", "Command", "Python"], value="Link", margin=(4, 8))
+        self.copies.param.watch(lambda event: self._spell(), "value")
+        self.copied = pn.widgets.TextAreaInput(
+            name="to copy", rows=2, auto_grow=True, max_rows=12, sizing_mode="stretch_width", max_length=10**6
+        )
+        self.downloads = pn.pane.HTML("", margin=(0, 8))
+        self._say(said)
+
+    def _button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
+        tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
+        button = pn.widgets.Button(name=name, button_type=kind, description=tip)
+        button.on_click(lambda event: call())
+        return button
+
+    # What a visitor does.
+
+    def changed(self) -> None:
+        """The setting is another one: ask what is known of it."""
+        self._spell()
+        try:
+            experiment = read(self.controls.texts, self.service.limits)
+        except InputError as error:
+            self.start.disabled = self.step.disabled = True
+            self._say(str(error))
+            return
+        self._say("")
+        if self.answer_job is not None:
+            self.answer_job.cancel()
+        self.verdict = None
+        self.asked = time.monotonic()
+        self._buttons()
+        self.banner.object = note("", "Asking theory …")
+        self.answer_job = self._submit(Request("answer", experiment.canonical()))
+
+    def _take_preset(self, event: Any) -> None:
+        if event.new:
+            self.controls.show(presets()[event.new])
+            self.changed()
+
+    def _start(self) -> None:
+        self._go(False)
+
+    def _step(self) -> None:
+        self._go(True)
+
+    def _go(self, one_record: bool) -> None:
+        """Begin the run of this setting, or go on with it."""
+        try:
+            experiment = read(self.controls.texts, self.service.limits)
+        except InputError as error:
+            self._say(str(error))
+            return
+        run, checkpoint = self.run, None
+        same = run is not None and run.experiment.digest == experiment.digest
+        if run is not None and same and run.checkpoint is not None:
+            checkpoint = run.checkpoint
+            run.done = None
+        else:
+            run = self.run = Watched(self.controls.texts, experiment, self.verdict)
+            self.view.clear()
+        self.follow = True
+        self.run_job = self._submit(Request("run", experiment.canonical(), checkpoint, one_record))
+        self._buttons()
+
+    def _pause(self) -> None:
+        if self.run_job is not None:
+            self.run_job.pause()
+
+    def _cancel(self) -> None:
+        if self.run_job is not None:
+            self.run_job.cancel()
+        if self.run is not None:
+            self.run.checkpoint = None
+        self._ended("Cancelled.")
+
+    def _reset(self) -> None:
+        self._cancel()
+        self.run = None
+        self.service.downloads.withdraw(self)
+        self.view.clear()
+        self.player.param.update(end=1, value=0, disabled=True)
+        self.status.object = ""
+        self.downloads.object = ""
+        self._buttons()
+
+    def _keep(self) -> None:
+        if self.beside is not None:
+            self.beside = None
+        elif self.run is not None and self.run.started:
+            self.beside = self.run
+        self._show_beside()
+        self._spell()
+
+    def _run_beside(self, texts: dict[str, str]) -> None:
+        """A link may name two settings: the second one is run at once."""
+        experiment = read(texts, self.service.limits)
+        self.beside = Watched(texts, experiment)
+        self._submit(Request("run", experiment.canonical()), self.beside)
+        self._show_beside()
+
+    def _scrubbed(self, event: Any) -> None:
+        self.follow = self.run is None or event.new >= len(self.run.steps) - 1
+        self._draw()
+
+    # What the workers tell.
+
+    def _submit(self, request: Request, run: Watched | None = None) -> Any:
+        owner = run or (self.run if request.kind == "run" else None)
+        return self.service.pool.submit(request, lambda message: self._heard(owner, message))
+
+    def _heard(self, owner: Watched | None, message: Any) -> None:
+        """From a thread of the pool: keep the message, and have the page's own thread look."""
+        self.inbox.append((owner, message))
+        if self.document is not None and not self.scheduled:
+            self.scheduled = True
+            self.document.add_next_tick_callback(self._look)
+
+    def _look(self) -> None:
+        self.scheduled = False
+        while self.inbox:
+            owner, message = self.inbox.popleft()
+            if owner is None:
+                self._take_answer(message)
+            elif owner is self.run or owner is self.beside:
+                owner.take(message)
+                self.dirty = True
+                if owner is self.run:
+                    self._take_news(message)
+        if self.dirty:
+            wait = DRAW - (time.monotonic() - self.drawn)
+            if wait <= 0:
+                self._draw()
+            elif not self.scheduled:
+                self.scheduled = True
+                self.document.add_timeout_callback(self._look, int(1000 * wait) + 1)
+
+    def _take_answer(self, message: Any) -> None:
+        if isinstance(message, Answer):
+            self.data.show(message)
+            if message.notes:
+                self._say(" ".join(message.notes))
+        elif isinstance(message, Verdict):
+            self.verdict = message
+            if self.run is not None and self.run.predicted is None and self.run.texts == self.controls.texts:
+                self.run.predicted = message
+            lead = WORDS.get(message.verdict, message.verdict)
+            self.banner.object = note(message.verdict, lead, message.reason)
+        elif isinstance(message, (Failed, Lost)):
+            self.banner.object = note("undecided", "No prediction.", message.message)
+
+    def _take_news(self, message: Any) -> None:
+        run = self.run
+        assert run is not None
+        if isinstance(message, Queued):
+            self.status.object = f"In the queue: number {message.position}."
+        elif isinstance(message, Started):
+            self.status.object = "Starting …"
+        elif isinstance(message, (Failed, Lost)):
+            self._ended(html.escape(message.message))
+        elif isinstance(message, Done):
+            self._ended("")
+
+    def _ended(self, words: str) -> None:
+        self.run_job = None
+        self.dirty = True
+        run = self.run
+        if run is not None and run.started and not words:
+            assert run.done is not None
+            paused = run.done.stopped == "cancelled"
+            words = f"Paused. {run.judgment()}" if paused else f"<b>{run.judgment()}</b>"
+            words += f" {html.escape(run.done.note)}"
+        self.status.object = words
+        if run is not None and run.started:
+            self.service.downloads.publish(self, run)
+            self.downloads.object = self.service.downloads.links(self)
+        self._buttons()
+
+    # What is shown.
+
+    def _draw(self) -> None:
+        self.dirty, self.drawn = False, time.monotonic()
+        run = self.run
+        if run is not None and run.started:
+            last = len(run.steps) - 1
+            fields = run.ipr.shape[0] * run.ipr.shape[2]
+            self.chosen.param.update(end=max(fields, 2), disabled=fields < 2, value=min(self.chosen.value, fields))
+            if self.follow and self.player.value != last:
+                self.player.param.update(end=max(last, 1), value=last, disabled=False)
+            elif self.player.end != last:
+                self.player.param.update(end=max(last, 1), disabled=False)
+            record = min(self.player.value, last)
+            self.view.show(run, record, self.chosen.value - 1)
+            if self.run_job is not None:
+                self.status.object = (
+                    f"Step {run.steps[-1]} of {run.experiment.method.steps}, flow time {run.times[-1]:.4g}, "  # pyright: ignore
+                    f"mean IPR {run.ipr[:, -1].mean():.3f}."
+                )
+        if self.other is not None and self.beside is not None and self.beside.started:
+            self.other.show(self.beside, min(self.player.value, len(self.beside.steps) - 1), self.chosen.value - 1)
+
+    def _show_beside(self) -> None:
+        if self.beside is not None and self.other is None:
+            self.other = RunView("kept run")
+            self.beside_box.append(grid(self.other.plots))
+        self.beside_box.visible = self.beside is not None
+        self.keep.name = "Remove kept" if self.beside is not None else "Keep beside"
+        if self.beside is not None:
+            self.beside_title.object = f"<b>Kept run</b>: <code>{html.escape(command_of(self.beside.texts))}</code>"
+        self._draw()
+
+    def _buttons(self) -> None:
+        running = self.run_job is not None
+        run = self.run
+        paused = not running and run is not None and run.checkpoint is not None
+        self.start.param.update(disabled=running, name="Go on" if paused else "Start")
+        self.step.disabled = running
+        self.pause.disabled = self.cancel.disabled = not running
+        self.reset.disabled = run is None
+        self.keep.disabled = (run is None or not run.started) and self.beside is None
+
+    def _spell(self) -> None:
+        texts = self.controls.texts
+        beside = None if self.beside is None else self.beside.texts
+        query = to_query(texts, beside)
+        location = pn.state.location
+        if location is not None and self.document is not None:
+            location.search = f"?{query}" + ("&theme=dark" if self.dark else "")
+        if self.copies.value == "Link":
+            origin = location.href.partition("?")[0] if location is not None and location.href else "/"
+            self.copied.value = f"{origin}?{query}"
+        elif self.copies.value == "Command":
+            self.copied.value = command_of(texts)
+        else:
+            try:
+                self.copied.value = to_python(read(texts, self.service.limits))
+            except InputError as error:
+                self.copied.value = f"# {error}"
+
+    def _say(self, words: str) -> None:
+        self.message.object = note("mistake", words) if words else ""
+
+    # The page.
+
+    def layout(self) -> Any:
+        """The whole page as a template."""
+        every = (self.start, self.pause, self.step, self.cancel, self.reset, self.keep)
+        buttons = pn.FlexBox(*every, margin=(0, 4), css_classes=["buttons"])
+        self.beside_title = text_pane()
+        self.beside_box = pn.Column(self.beside_title, sizing_mode="stretch_width", visible=False)
+        self._show_beside()
+        limits = " ".join(html.escape(one) for one in self.service.limits.words())
+        main = [
+            self.message,
+            self.banner,
+            grid(self.data.plots),
+            buttons,
+            self.status,
+            pn.Row(self.player, self.chosen, sizing_mode="stretch_width"),
+            grid(self.view.plots),
+            self.beside_box,
+            pn.Column(
+                pn.Row(self.copies, self.downloads, sizing_mode="stretch_width"),
+                self.copied,
+                sizing_mode="stretch_width",
+            ),
+            text_pane(f"<p class='limits'>{limits}</p>"),
+        ]
+        sidebar = pn.Column(self.preset, self.controls.panel, sizing_mode="stretch_width", margin=0)
+        return frame("explore", sidebar, pn.Column(*main, sizing_mode="stretch_width", margin=0))
+
+
+def page(service: Any) -> Any:
+    """A new visitor's page."""
+    location = pn.state.location
+    explorer = Explorer(service, (location.search or "").removeprefix("?") if location is not None else "")
+    template = explorer.layout()
+    explorer.document = pn.state.curdoc
+    pn.state.on_session_destroyed(lambda context: leave(explorer))
+    if explorer.inbox:
+        explorer.scheduled = True
+        pn.state.curdoc.add_next_tick_callback(explorer._look)
+    return template
+
+
+def leave(explorer: Explorer) -> None:
+    """A visitor has gone: nothing more is computed for them."""
+    explorer.document = None
+    for job in (explorer.answer_job, explorer.run_job):
+        if job is not None:
+            job.cancel()
+    explorer.service.downloads.withdraw(explorer)

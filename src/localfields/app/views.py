@@ -1,0 +1,319 @@
+"""The pictures of the explorer: Bokeh figures that are made once and given new data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, Legend, LegendItem, LinearColorMapper, Range1d, Span
+from bokeh.palettes import RdBu11, Viridis256
+from bokeh.plotting import figure
+
+from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
+from .messages import Answer, Theory
+from .watched import Watched
+
+CURVES = 40  # of one field, over time
+TILES = 64  # fields shown at once
+CLASS_COLORS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000", GRAY)
+DIVERGING = list(reversed(RdBu11))
+
+
+def _figure(title: str, x: str, y: str = "", height: int = 220, **more: Any) -> Any:
+    # Ranges are set with the data: axes that stand still are easier to watch, and cost less.
+    ranges = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1), **more}
+    plot: Any = figure(
+        title=title, height=height, sizing_mode="stretch_width", toolbar_location=None, tools="", **ranges
+    )
+    plot.xaxis.axis_label, plot.yaxis.axis_label = x, y or None
+    plot.min_border_left = plot.min_border_right = 8
+    plot.title.text_font_size = "13px"
+    plot.xaxis.axis_label_text_font_style = plot.yaxis.axis_label_text_font_style = "normal"
+    plot.grid.grid_line_alpha = 0.25
+    plot.outline_line_alpha = 0.2
+    return plot
+
+
+def _source(*names: str) -> Any:
+    return ColumnDataSource({name: [] for name in names})
+
+
+def _legend(plot: Any, entries: dict[str, Any]) -> None:
+    """One row of names under the picture, where nothing is drawn over."""
+    items = [LegendItem(label=label, renderers=[glyph]) for label, glyph in entries.items()]
+    legend: Any = Legend(items=items, orientation="horizontal", label_text_font_size="11px", margin=2)
+    legend.padding = 0
+    legend.border_line_alpha = legend.background_fill_alpha = 0
+    plot.add_layout(legend, "below")
+
+
+def tiled(fields: np.ndarray, gap: int = 1) -> np.ndarray:
+    """Fields (field, *shape) side by side as one picture, nan between them; rings are rows of one."""
+    count = len(fields)
+    if fields.ndim == 2:
+        return fields[::-1]
+    if fields.ndim > 3:
+        fields = fields.reshape(count, fields.shape[1], fields.shape[2], -1)[..., 0]
+    columns = math.ceil(math.sqrt(count))
+    rows = -(-count // columns)
+    high, wide = fields.shape[1] + gap, fields.shape[2] + gap
+    whole = np.full((rows * high - gap, columns * wide - gap), np.nan)
+    for place, one in enumerate(fields):
+        top, left = (place // columns) * high, (place % columns) * wide
+        whole[top : top + one.shape[0], left : left + one.shape[1]] = one
+    return whole[::-1]
+
+
+class Picture:
+    """A matrix as colors around zero."""
+
+    def __init__(self, title: str, height: int = 220):
+        self.plot = _figure(title, "", height=height)
+        self.plot.axis.visible = self.plot.grid.visible = False
+        self.source: Any = ColumnDataSource({"image": [np.zeros((1, 1))]})
+        self.colors = LinearColorMapper(palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)")
+        self.plot.image("image", x=0, y=0, dw=1, dh=1, source=self.source, color_mapper=self.colors)
+
+    def show(self, picture: np.ndarray) -> None:
+        """Draw it; the strongest color is the largest value."""
+        limit = float(np.nanmax(np.abs(picture), initial=0.0)) or 1.0
+        self.colors.update(low=-limit, high=limit)
+        self.source.data = {"image": [np.asarray(picture, np.float32)]}
+
+
+class DataView:
+    """Samples of the classes, the law of one site, and the amplifier."""
+
+    def __init__(self) -> None:
+        self.lines = _figure("samples", "site")
+        self.lines.yaxis.visible = False
+        self.line_source = _source("xs", "ys", "color")
+        self.lines.multi_line("xs", "ys", color="color", line_width=1.5, source=self.line_source)
+        self.picture = Picture("samples, label 0 below")
+        self.picture.plot.visible = False
+
+        self.law = _figure("law of one site", "value")
+        self.law_source = _source("x", "y")
+        self.normal_source = _source("x", "y")
+        self.atom_source = _source("x", "y", "zero")
+        self.law.varea("x", 0, "y", source=self.law_source, color=BLUE, alpha=0.3)
+        law = self.law.line("x", "y", source=self.law_source, color=BLUE, line_width=2)
+        normal = self.law.line("x", "y", source=self.normal_source, color=GRAY, line_dash="dashed", line_width=1.5)
+        self.law.segment("x", "zero", "x", "y", source=self.atom_source, color=BLUE, line_width=4)
+        _legend(self.law, {"law": law, "normal": normal})
+
+        self.amplifier = _figure("amplifier φ(a)", "correlation a with the preactivation")
+        self.amplifier_source = _source("x", "y", "line")
+        more = {"source": self.amplifier_source}
+        self.amplifier.varea("x", "line", "y", color=ORANGE, alpha=0.25, **more)
+        curve = self.amplifier.line("x", "y", color=ORANGE, line_width=2, **more)
+        line = self.amplifier.line("x", "line", color=GRAY, line_dash="dashed", line_width=1.5, **more)
+        _legend(self.amplifier, {"this law": curve, "normal law": line})
+
+    @property
+    def plots(self) -> list[Any]:
+        """The figures, in order."""
+        return [self.lines, self.picture.plot, self.law, self.amplifier]
+
+    def show(self, answer: Answer) -> None:
+        """Draw what is known of a task."""
+        self._show_samples(answer.samples)
+        empty = {"x": [], "y": []}
+        if answer.density is None:
+            self.law_source.data, self.normal_source.data = empty, dict(empty)
+            self.atom_source.data = {"x": [], "y": [], "zero": []}
+            self.law.title.text = "law of one site: not known in closed form"
+        else:
+            x, y = answer.density
+            self.atom_source.data = {"x": x, "y": y, "zero": 0 * y} if answer.atoms else {"x": [], "y": [], "zero": []}
+            self.law_source.data = empty if answer.atoms else {"x": x, "y": y}
+            grid = np.linspace(-3.5, 3.5, 121)
+            bell = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+            self.normal_source.data = dict(empty) if answer.atoms else {"x": grid, "y": bell}
+            reach = min(6.0, max(2.5, float(np.max(np.abs(x)))))
+            self.law.x_range.update(start=-reach, end=reach)
+            self.law.y_range.end = 1.1 * float(np.max(y))
+            kurtosis = "infinite" if math.isinf(answer.kurtosis) else f"{answer.kurtosis:.3g}"
+            self.law.title.text = f"law of one site: excess kurtosis {kurtosis}"
+        if answer.amplifier is None:
+            self.amplifier_source.data = {"x": [], "y": [], "line": []}
+            self.amplifier.title.text = "amplifier: needs the law of one site"
+        else:
+            a, value = answer.amplifier
+            self.amplifier_source.data = {"x": a, "y": value, "line": answer.slope * a}
+            self.amplifier.title.text = "amplifier φ(a)"
+            self.amplifier.y_range.end = 1.05 * max(1.0, float(np.max(value)))
+
+    def _show_samples(self, samples: tuple[np.ndarray, ...]) -> None:
+        ring = samples[0].ndim == 2
+        self.lines.visible, self.picture.plot.visible = ring, not ring
+        if not ring:
+            rows = [tiled(one)[::-1] for one in samples]
+            wide = max(row.shape[1] for row in rows)
+            padded = [np.pad(row, ((0, 1), (0, wide - row.shape[1])), constant_values=np.nan) for row in rows]
+            self.picture.show(np.concatenate(padded))
+            return
+        xs, ys, colors = [], [], []
+        drawn = [one[:2] for one in samples]
+        step = 1.1 * 2 * max(float(np.percentile(np.abs(one), 99)) for one in drawn)
+        for c, one in enumerate(drawn):
+            for place, sample in enumerate(one):
+                xs.append(np.arange(len(sample)))
+                ys.append(sample + step * (2 * c + place))
+                colors.append(CLASS_COLORS[c % len(CLASS_COLORS)])
+        self.line_source.data = {"xs": xs, "ys": ys, "color": colors}
+        self.lines.y_range.update(start=-0.6 * step, end=step * (len(ys) - 0.4))
+        self.lines.title.text = "samples, label 0 below"
+        self.lines.x_range.update(start=0, end=len(xs[0]) - 1)
+
+
+class RunView:
+    """The fields of a run, early pale and late dark, under those of theory; and its numbers over flow time."""
+
+    def __init__(self, title: str):
+        self.title = title
+        self.lines = _figure(title, "site", height=300)
+        self.field_source = _source("xs", "ys", "color")
+        self.now_source = _source("x", "y")
+        self.theory_source = _source("x", "y")
+        before = self.lines.multi_line("xs", "ys", color="color", line_width=1.2, alpha=0.8, source=self.field_source)
+        now = self.lines.line("x", "y", color=BLUE, line_width=3, source=self.now_source)
+        theory = self.lines.line("x", "y", color=ORANGE, line_width=2, line_dash="dashed", source=self.theory_source)
+        _legend(self.lines, {"before (early: pale)": before, "now": now, "theory": theory})
+        self.picture = Picture(f"{title}: all fields", height=300)
+        self.theory_picture = Picture("theory", height=300)
+        self.theory_picture.plot.visible = False
+        self.series = {
+            "ipr": Series("ipr", "IPR: inverse participation ratio"),
+            "loss": Series("loss", "held-out loss"),
+            "gates": Series("gates", "gates that are as at the end"),
+        }
+
+    @property
+    def plots(self) -> list[Any]:
+        """The figures, in order."""
+        return [self.lines, self.picture.plot, self.theory_picture.plot, *(one.plot for one in self.series.values())]
+
+    def show(self, run: Watched, record: int, chosen: int) -> None:
+        """Draw a run at a record; `chosen` says which of its fields."""
+        weights = run.series.get("weights")
+        theory = run.theory
+        if weights is not None:
+            flat = weights.reshape(weights.shape[0], weights.shape[1], weights.shape[2], -1)
+            member, neuron = divmod(min(chosen, weights.shape[0] * weights.shape[2] - 1), weights.shape[2])
+            if weights.ndim == 4:
+                self._show_curves(flat[member, : record + 1, neuron], run, record, member, neuron)
+            self.lines.visible = weights.ndim == 4
+            every = weights[:, record].reshape(-1, *weights.shape[3:])[:TILES]
+            self.picture.show(tiled(_evened(every)))
+            self.picture.plot.title.text = f"{self.title}: {len(every)} fields, time {run.times[record]:.4g}"
+            torus = weights.ndim > 4 and theory is not None and theory.weights is not None
+            self.theory_picture.plot.visible = torus
+            if torus:
+                assert theory is not None and theory.weights is not None and theory.times is not None
+                place = int(np.argmin(np.abs(theory.times - run.times[record])))
+                self.theory_picture.show(tiled(_evened(theory.weights[:, place].reshape(-1, *weights.shape[3:]))))
+                self.theory_picture.plot.title.text = f"theory: first fields, time {theory.times[place]:.4g}"
+        times, now = run.times, float(run.times[record])
+        whole = run.whole_time
+        self.series["ipr"].show(times, run.ipr, now, whole, theory, run.border)
+        self.series["loss"].show(times, run.series.get("loss"), now, whole, theory)
+        self.series["gates"].show(run.gate_times, run.gates, now, whole, theory)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.field_source.data = {"xs": [], "ys": [], "color": []}
+        self.now_source.data = {"x": [], "y": []}
+        self.theory_source.data = {"x": [], "y": []}
+        self.picture.show(np.zeros((1, 1)))
+        for one in self.series.values():
+            one.clear()
+
+    def _show_curves(self, fields: np.ndarray, run: Watched, record: int, member: int, neuron: int) -> None:
+        chosen = np.unique(np.linspace(0, len(fields) - 1, CURVES).astype(int))
+        shades = [Viridis256[255 - int(245 * (index + 1) / max(len(run.times), 1))] for index in chosen]
+        site = np.arange(fields.shape[1])
+        self.field_source.data = {
+            "xs": [site] * len(chosen),
+            "ys": [fields[index] for index in chosen],
+            "color": shades,
+        }
+        self.now_source.data = {"x": site, "y": fields[record]}
+        self.lines.x_range.end = len(site) - 1
+        theory = run.theory
+        curve: dict[str, Any] = {"x": [], "y": []}
+        if theory is not None and theory.weights is not None and member < len(theory.weights):
+            place = int(np.argmin(np.abs(np.asarray(theory.times) - run.times[record])))
+            curve = {"x": site, "y": theory.weights[member, place, neuron].ravel()}
+        self.theory_source.data = curve
+        every = np.concatenate([np.ravel(fields), np.asarray(curve["y"], float)])
+        low, high = (float(every.min()), float(every.max())) if np.isfinite(every).all() else (-1.0, 1.0)
+        margin = 0.08 * (high - low or 1.0)
+        self.lines.y_range.update(start=low - margin, end=high + margin)
+        which = f"member {member + 1}" if fields.shape[1] and run.neurons == 1 else f"neuron {neuron + 1}"
+        self.lines.title.text = f"{self.title}: {which}, time {run.times[record]:.4g}"
+
+
+def _evened(fields: np.ndarray) -> np.ndarray:
+    """Each field to its own largest weight, so that small ones are seen."""
+    largest = np.abs(fields).reshape(len(fields), -1).max(axis=1)
+    return fields / np.where(largest > 0, largest, 1).reshape(-1, *(1,) * (fields.ndim - 1))
+
+
+class Series:
+    """A number of every member over flow time, their mean, theory, and where the run is."""
+
+    def __init__(self, name: str, title: str):
+        self.name = name
+        self.plot = _figure(title, "flow time", height=200)
+        self.each = _source("xs", "ys")
+        self.mean = _source("x", "y")
+        self.theory = _source("x", "y")
+        self.plot.multi_line("xs", "ys", color=BLUE, alpha=0.3, line_width=1, source=self.each)
+        mean = self.plot.line("x", "y", color=BLUE, line_width=2.5, source=self.mean)
+        theory = self.plot.line("x", "y", color=ORANGE, line_dash="dashed", line_width=2, source=self.theory)
+        self.now = Span(location=0, dimension="height", line_color=GRAY, line_width=1, visible=False)
+        self.border = Span(location=0, dimension="width", line_color=GREEN, line_dash="dotted", visible=False)
+        self.plot.add_layout(self.now)
+        self.plot.add_layout(self.border)
+        _legend(self.plot, {"training": mean, "theory": theory})
+
+    def show(
+        self,
+        times: Any,
+        values: np.ndarray | None,
+        now: float,
+        whole: float,
+        theory: Theory | None,
+        border: float | None = None,
+    ) -> None:
+        """Draw it over the `whole` flow time; `border` is a level to hold it against."""
+        self.now.update(location=now, visible=True)
+        self.plot.x_range.end = whole
+        if border is not None:
+            self.border.update(location=border, visible=True)
+        if values is None or times is None:
+            self.each.data, self.mean.data = {"xs": [], "ys": []}, {"x": [], "y": []}
+        else:
+            flat = np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
+            with np.errstate(invalid="ignore"):
+                self.each.data = {"xs": [times] * min(len(flat), 30), "ys": list(flat[:30])}
+                self.mean.data = {"x": times, "y": flat.mean(axis=0)}
+        curve: dict[str, Any] = {"x": [], "y": []}
+        found = None if theory is None else getattr(theory, self.name)
+        if theory is not None and found is not None and theory.times is not None:
+            level = np.moveaxis(found, 1, -1).reshape(-1, found.shape[1]).mean(axis=0)
+            curve = {"x": theory.times[: len(level)], "y": level}
+        self.theory.data = curve
+        seen = [np.asarray(one["y"]) for one in (self.mean.data, curve) if len(one["y"])]
+        if seen:
+            finite = np.concatenate(seen)[np.isfinite(np.concatenate(seen))]
+            low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+            bottom = 0.0 if self.name == "ipr" else low - 0.05 * (high - low or 1.0)
+            self.plot.y_range.update(start=bottom, end=max(high + 0.1 * (high - bottom or 1.0), 2 * (border or 0.0)))
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.each.data, self.mean.data, self.theory.data = {"xs": [], "ys": []}, {"x": [], "y": []}, {"x": [], "y": []}
+        self.now.visible = self.border.visible = False
