@@ -11,7 +11,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL:
-.PHONY: help test reproduce bench errata lint typecheck format lock clean
+.PHONY: help test reproduce app bench errata lint typecheck format lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -88,6 +88,10 @@ test: ## check style, types and tests
 reproduce: ## recompute every result of the project
 	$(call environment,reproduce)
 	@$(BIN)/localfields reproduce
+
+app: ## open the explorer on this machine, at http://127.0.0.1:5006
+	$(call environment,dev)
+	@$(BIN)/localfields app
 
 bench: ## run the benchmarks
 	$(call environment,dev)

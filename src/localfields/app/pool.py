@@ -26,7 +26,7 @@ from . import messages as say
 from .limits import Limits
 from .process import main, resident
 
-LANES = ("answers", "thinking", "runs")
+LANES: tuple[str, ...] = ("answers", "thinking", "runs")
 TICK = 0.25  # seconds between looks at the clock and at memory
 STARTING = 180.0  # seconds within which a process must be ready
 TRIES = 3  # processes of a lane that may die at the start, one after another,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 COMMANDS = {
+    "app": "Open the explorer in a browser: turn the gain and watch a receptive field being born.",
     "baseline": "Fit ICA, PCA, sparse coding, a Boltzmann machine or an autoencoder, and look at its fields.",
     "predict": "Say whether a receptive field will become localized, where, when and why, without training.",
     "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
