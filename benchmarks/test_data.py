@@ -20,6 +20,10 @@ def test_verdicts_from_arrays(report):
     unlike = sum(one["data"] != one["exact"] for one in many)
     wrong = sum(one["data"] not in (one["exact"], "undecided") for one in rows)
     guessed = sum(one["data"] != "undecided" for one in few)
+    assert len(many) == len(few) == 20
+    assert unlike <= 1, [one["task"] for one in many if one["data"] != one["exact"]]
+    assert guessed == 0, [one["task"] for one in few if one["data"] != "undecided"]
+    assert wrong == 0, [one["task"] for one in rows if one["data"] not in (one["exact"], "undecided")]
     report(
         f"verdicts from {data_cases.MANY} samples unlike the law's, of {len(many)}", unlike, "tasks", limit=1, rows=rows
     )

@@ -122,11 +122,24 @@ def test_zarr_is_read_a_piece_at_a_time(tmp_path, monkeypatch):
     (tmp_path / "a.zarr").mkdir()
     (tmp_path / "a.zarr" / "zarr.json").write_text("{}")
     stand_in = types.ModuleType("zarr")
-    stand_in.open_array = lambda **given: Zarr(ROWS)
     monkeypatch.setitem(sys.modules, "zarr", stand_in)
-    found = lf.stimuli.Samples(str(tmp_path / "a.zarr"))
-    np.testing.assert_array_equal(found.rows, ROWS.reshape(7, 6))
-    np.testing.assert_array_equal(found.take(np.array([5, 1, 5])), ROWS.reshape(7, 6)[[5, 1, 5]])
+    path = str(tmp_path / "a.zarr")
+    for held, names in ((Zarr(ROWS), [path]), (Group(a=Zarr(ROWS), b=Zarr(-ROWS)), [f"{path}:a"])):
+        stand_in.open = lambda store, mode, held=held: held
+        for one in names:
+            found = lf.stimuli.Samples(one)
+            np.testing.assert_array_equal(found.rows, ROWS.reshape(7, 6))
+            np.testing.assert_array_equal(found.take(np.array([5, 1, 5])), ROWS.reshape(7, 6)[[5, 1, 5]])
+    for wrong, message in ((path, "Name one: .*a.zarr:a"), (f"{path}:c", "c")):
+        with pytest.raises(lf.InputError, match=message):
+            lf.stimuli.Samples(wrong)
+
+
+class Group(dict):
+    """What is used of a group of zarr arrays."""
+
+    def array_keys(self):
+        return list(self)
 
 
 def corrupt(path):

@@ -386,7 +386,11 @@ def _zarr(name: str, path: str, variable: str) -> Found:
         import zarr  # pyright: ignore[reportMissingImports]
     except ImportError:
         refuse(f"`{name}`", path, "a format that is installed", "Run `pip install zarr`, or save it as .npy.")
-    array = zarr.open_array(store=path, mode="r", path=variable or None)
+    found = zarr.open(store=path, mode="r")
+    array = found if hasattr(found, "oindex") else None  # or a group of arrays
+    if array is None or variable:
+        keys = [] if array is not None else sorted(found.array_keys())
+        array = found[_choose(name, path, variable, keys, ("x", "data"))]
     return Found(variable, array.shape, array.dtype, lambda: _Zarr(array))
 
 
