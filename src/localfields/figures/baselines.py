@@ -124,8 +124,13 @@ def all_alike(results: Results, method: str, stimulus: str) -> bool:
 
 def kurtosis(name: str, scale: Scale) -> str:
     """Excess kurtosis of a site, exact; of both classes where it differs."""
+    return kurtosis_of(task_of(name, scale))
+
+
+def kurtosis_of(task: Discrimination) -> str:
+    """The same of any task."""
     found = []
-    for stimulus in task_of(name, scale).stimuli:
+    for stimulus in task.stimuli:
         law = stimulus.marginal()
         value = float("nan") if law is None else float(law.excess_kurtosis)
         found.append("∞" if np.isinf(value) else printed(value))
