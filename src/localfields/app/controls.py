@@ -33,12 +33,12 @@ class FieldControl:
         self.scale: Scale | None = None
         self.sliders: list[pn.widgets.IntSlider] = []
         if isinstance(self.kind, Choice):
-            self.input: Any = pn.widgets.Select(name=label, options=list(self.kind.names), value=text)
+            self.input: Any = pn.widgets.Select(label=label, options=list(self.kind.names), value=text)
         elif isinstance(self.kind, Nested):
             names = [one for one, cls in registered(self.kind.family).items() if is_plain(cls)]
-            self.input = pn.widgets.Select(name=label, options=list(dict.fromkeys([*names, text])), value=text)
+            self.input = pn.widgets.Select(label=label, options=list(dict.fromkeys([*names, text])), value=text)
         else:
-            self.input = pn.widgets.TextInput(name=label, value=text)
+            self.input = pn.widgets.TextInput(label=label, value=text)
         self.input.description = say.help
         self.input.param.update(sizing_mode="stretch_width", margin=(4, 8, 0, 8))
         self.input.param.watch(self._typed, "value")
@@ -88,7 +88,6 @@ class FieldControl:
                 end=POSITIONS,
                 value=0,
                 show_value=False,
-                name="",
                 tooltips=False,
                 sizing_mode="stretch_width",
                 margin=(0, 16, 2, 16),
@@ -133,11 +132,11 @@ class Controls:
         stimuli = [name for name, cls in registered("stimulus").items() if is_plain(cls)]
         networks = [name for name, cls in registered("network").items() if is_plain(cls)]
         more = {"sizing_mode": "stretch_width", "margin": (4, 8, 0, 8)}
-        self.stimulus = pn.widgets.Select(name="stimulus", options=stimuli, description="the law of the data", **more)
+        self.stimulus = pn.widgets.Select(label="stimulus", options=stimuli, description="the law of the data", **more)
         self.differ = pn.widgets.Select(
-            name="classes differ in", description="one value a class, label 0 first", **more
+            label="classes differ in", description="one value a class, label 0 first", **more
         )
-        self.network = pn.widgets.Select(name="network", options=networks, description="what learns", **more)
+        self.network = pn.widgets.Select(label="network", options=networks, description="what learns", **more)
         self.boxes = {name: pn.Column(sizing_mode="stretch_width", margin=0) for name in ("data", "net", "run", "rare")}
         self.fields: dict[str, FieldControl] = {}
         self.folded: dict[str, str] = {}  # texts of rare fields whose controls were not asked for yet

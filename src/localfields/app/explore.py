@@ -52,8 +52,10 @@ class Explorer:
         self.controls = Controls(service.limits, texts, self.changed)
         self.data, self.view = DataView(), RunView("this run")
         self.other: RunView | None = None  # made when it is needed: figures are what takes time in making a page
-        self._make_widgets(said)
+        self._make_widgets()
         self.changed()
+        if said:
+            self._say(said)
         if beside is not None:
             self._run_beside(beside)
 
@@ -65,10 +67,10 @@ class Explorer:
             return first, None, f"The link could not be read. {error} Shown instead: {FIRST}."
         return texts or first, beside, ""
 
-    def _make_widgets(self, said: str) -> None:
+    def _make_widgets(self) -> None:
         tight = {"margin": (4, 4), "min_width": 76}
         self.preset = pn.widgets.Select(
-            name="preset",
+            label="preset",
             options=["", *presets()],
             value="",
             description="settings of the paper's figures, and ours",
@@ -88,7 +90,7 @@ class Explorer:
         self.banner = text_pane(css_classes=["banner"])
         self.status = text_pane(css_classes=["status"])
         self.player = pn.widgets.Player(
-            name="flow time",
+            label="flow time",
             start=0,
             end=1,
             value=0,
@@ -99,19 +101,18 @@ class Explorer:
             disabled=True,
         )
         self.player.param.watch(self._scrubbed, "value")
-        self.chosen = pn.widgets.IntSlider(name="field shown", start=1, end=2, value=1, width=180, disabled=True)
+        self.chosen = pn.widgets.IntSlider(label="field shown", start=1, end=2, value=1, width=180, disabled=True)
         self.chosen.param.watch(lambda event: self._draw(), "value")
         self.copies = pn.widgets.RadioButtonGroup(options=["Link", "Command", "Python"], value="Link", margin=(4, 8))
         self.copies.param.watch(lambda event: self._spell(), "value")
         self.copied = pn.widgets.TextAreaInput(
-            name="to copy", rows=2, auto_grow=True, max_rows=12, sizing_mode="stretch_width", max_length=10**6
+            label="to copy", rows=2, auto_grow=True, max_rows=12, sizing_mode="stretch_width", max_length=10**6
         )
         self.downloads = pn.pane.HTML("", margin=(0, 8))
-        self._say(said)
 
     def _button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
         tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
-        button = pn.widgets.Button(name=name, button_type=kind, description=tip)
+        button = pn.widgets.Button(label=name, color=kind, description=tip)
         button.on_click(lambda event: call())
         return button
 
@@ -280,6 +281,10 @@ class Explorer:
 
     # What is shown.
 
+    def now_shown(self) -> int:
+        """The record that is drawn."""
+        return min(self.player.value, len(self.run.steps) - 1) if self.run is not None else 0
+
     def _draw(self) -> None:
         self.dirty, self.drawn = False, time.monotonic()
         run = self.run
@@ -291,8 +296,7 @@ class Explorer:
                 self.player.param.update(end=max(last, 1), value=last, disabled=False)
             elif self.player.end != last:
                 self.player.param.update(end=max(last, 1), disabled=False)
-            record = min(self.player.value, last)
-            self.view.show(run, record, self.chosen.value - 1)
+            self.view.show(run, self.now_shown(), self.chosen.value - 1)
             if self.run_job is not None:
                 self.status.object = (
                     f"Step {run.steps[-1]} of {run.experiment.method.steps}, flow time {run.times[-1]:.4g}, "  # pyright: ignore
@@ -306,7 +310,7 @@ class Explorer:
             self.other = RunView("kept run")
             self.beside_box.append(grid(self.other.plots))
         self.beside_box.visible = self.beside is not None
-        self.keep.name = "Remove kept" if self.beside is not None else "Keep beside"
+        self.keep.label = "Remove kept" if self.beside is not None else "Keep beside"
         if self.beside is not None:
             self.beside_title.object = f"<b>Kept run</b>: <code>{html.escape(command_of(self.beside.texts))}</code>"
         self._draw()
@@ -315,7 +319,7 @@ class Explorer:
         running = self.run_job is not None
         run = self.run
         paused = not running and run is not None and run.checkpoint is not None
-        self.start.param.update(disabled=running, name="Go on" if paused else "Start")
+        self.start.param.update(disabled=running, label="Go on" if paused else "Start")
         self.step.disabled = running
         self.pause.disabled = self.cancel.disabled = not running
         self.reset.disabled = run is None
@@ -381,7 +385,7 @@ def page(service: Any) -> Any:
     pn.state.on_session_destroyed(lambda context: leave(explorer))
     if explorer.inbox:
         explorer.scheduled = True
-        pn.state.curdoc.add_next_tick_callback(explorer._look)
+        explorer.document.add_next_tick_callback(explorer._look)
     return template
 
 

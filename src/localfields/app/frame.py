@@ -63,7 +63,7 @@ def frame(here: str, sidebar: Any, main: Any) -> Any:
         for name, (address, words) in PAGES.items()
     )
     dark = is_dark()
-    turn = pn.widgets.Button(name="Light" if dark else "Dark", margin=(4, 16))
+    turn = pn.widgets.Button(label="Light" if dark else "Dark", margin=(4, 16))
     turn.js_on_click(code=TURN)
     nav = pn.pane.HTML(f"<nav class='nav-pages'>{links}</nav>", stylesheets=[STYLE], margin=(8, 16))
     template = pn.template.BootstrapTemplate(

@@ -67,7 +67,7 @@ def scale_of(kind: Any, default: float, most: float = math.inf) -> Scale:
         low = max(low, 1.0) if high > 50 else low
         return Scale(low, high, log=low > 0 and high / low > 50, whole=True)
     assert isinstance(kind, Number)
-    nudge = 0.0 if kind.closed else 1e-3
+    nudge = 0.0 if kind.closed else 0.02  # survives rounding to three digits
     if default == 0:
         return Scale(max(low, -2.0), min(high, 2.0 if low < 0 else 1.0))
     if low < 0:

@@ -70,14 +70,16 @@ class Picture:
 
     def __init__(self, title: str, height: int = 220):
         self.plot = _figure(title, "", height=height)
+        self.plot.update(sizing_mode="scale_width", aspect_ratio=1)
         self.plot.axis.visible = self.plot.grid.visible = False
-        self.source: Any = ColumnDataSource({"image": [np.zeros((1, 1))]})
+        self.source: Any = ColumnDataSource({"image": [np.full((1, 1), np.nan)]})
         self.colors = LinearColorMapper(palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)")
         self.plot.image("image", x=0, y=0, dw=1, dh=1, source=self.source, color_mapper=self.colors)
 
     def show(self, picture: np.ndarray) -> None:
         """Draw it; the strongest color is the largest value."""
-        limit = float(np.nanmax(np.abs(picture), initial=0.0)) or 1.0
+        seen = np.abs(picture[np.isfinite(picture)])
+        limit = float(seen.max(initial=0.0)) or 1.0
         self.colors.update(low=-limit, high=limit)
         self.source.data = {"image": [np.asarray(picture, np.float32)]}
 
@@ -90,7 +92,7 @@ class DataView:
         self.lines.yaxis.visible = False
         self.line_source = _source("xs", "ys", "color")
         self.lines.multi_line("xs", "ys", color="color", line_width=1.5, source=self.line_source)
-        self.picture = Picture("samples, label 0 below")
+        self.picture = Picture("samples, label 0 below", height=260)
         self.picture.plot.visible = False
 
         self.law = _figure("law of one site", "value")
@@ -149,10 +151,7 @@ class DataView:
         ring = samples[0].ndim == 2
         self.lines.visible, self.picture.plot.visible = ring, not ring
         if not ring:
-            rows = [tiled(one)[::-1] for one in samples]
-            wide = max(row.shape[1] for row in rows)
-            padded = [np.pad(row, ((0, 1), (0, wide - row.shape[1])), constant_values=np.nan) for row in rows]
-            self.picture.show(np.concatenate(padded))
+            self.picture.show(tiled(np.concatenate([one[:2] for one in samples[::-1]])))
             return
         xs, ys, colors = [], [], []
         drawn = [one[:2] for one in samples]
@@ -226,7 +225,8 @@ class RunView:
         self.field_source.data = {"xs": [], "ys": [], "color": []}
         self.now_source.data = {"x": [], "y": []}
         self.theory_source.data = {"x": [], "y": []}
-        self.picture.show(np.zeros((1, 1)))
+        self.picture.show(np.full((1, 1), np.nan))
+        self.theory_picture.plot.visible = False
         for one in self.series.values():
             one.clear()
 

@@ -1,0 +1,323 @@
+"""The parts of the explorer's first page, without a server: addresses, presets, controls, runs, pictures."""
+
+import math
+import types
+
+import numpy as np
+import pytest
+
+import localfields as lf
+from localfields import _spec
+from localfields._spec import Count, Number, fields, registered
+from localfields.app import messages as say
+from localfields.app.controls import Controls
+from localfields.app.downloads import Downloads
+from localfields.app.explore import Explorer
+from localfields.app.limits import Limits, is_plain
+from localfields.app.presets import presets
+from localfields.app.scale import POSITIONS, Scale, scale_of
+from localfields.app.state import from_query, read, to_python, to_query
+from localfields.app.views import RunView, tiled
+from localfields.app.watched import Watched
+from localfields.experiments.texts import experiment_of
+from localfields.figures import all_figures
+
+RING = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "steps": "40", "members": "2"}
+STIMULI = sorted(name for name, cls in registered("stimulus").items() if is_plain(cls))
+
+# Lengthscales that are long for a small lattice are warned of; here only their spelling matters.
+pytestmark = pytest.mark.filterwarnings("ignore:The kernel is not positive")
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_is_legal_and_survives_address_and_python(name):
+    texts = presets()[name]
+    experiment = read(texts, Limits())
+    assert from_query(to_query(texts), Limits()) == (texts, None)
+    lines = to_python(experiment).splitlines()
+    assert lines[-2].startswith("run = lf.run_or_load(")
+    space = {}
+    exec("\n".join([*lines[:-2], lines[-2].replace("lf.run_or_load(", "(")]), space)
+    assert space["run"].digest == experiment.digest
+
+
+def test_every_figure_of_the_paper_has_a_preset():
+    wanted = {name for name, figure in all_figures().items() if figure.group == "paper"}
+    have = {name.partition(":")[0] for name in presets()}
+    # The runs of section 4.2 are those of Figure 3.
+    assert wanted - have == {"sec4.2"}
+    training = all_figures()["sec4.2"].experiments("quick")["training"]
+    shown = read(presets()["fig3: Ising"], Limits())
+    assert repr(training.task) == repr(shown.task) and training.method.steps == shown.method.steps
+
+
+def test_a_link_can_hold_two_settings():
+    query = to_query(RING, {"stimulus": "kur", "xi": "1,3", "k": "4"})
+    assert from_query(query, Limits()) == (RING, {"stimulus": "kur", "xi": "1,3", "k": "4"})
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "stimulus=samples&data=/etc/passwd,/etc/hosts",
+        "stimulus=image-patches&source=/etc&blur=1,2",
+        "stimulus=nlgp&xi=1,3&beside=stimulus%3Dsamples%26data%3D/etc/passwd,x",
+        "stimulus=nlgp&xi=1,3&shape=100000x100",
+        "stimulus=nlgp&xi=1,3&steps=1000000",
+        "stimulus=nlgp&xi=1,3&gain=__import__('os')",
+        "stimulus=nlgp&xi=1,3&xi=1,4",
+        "stimulus=nope",
+        "x" * 300_000,
+        "xi",
+    ],
+    ids=range(10),
+)
+def test_wrong_links_are_refused(query):
+    with pytest.raises(lf.InputError):
+        from_query(query, Limits())
+
+
+# Sliders.
+
+
+@pytest.mark.parametrize("scale", [Scale(0.1, 1000, log=True), Scale(-2, 2), Scale(1, 400, log=True, whole=True)])
+def test_positions_and_values_belong_together(scale):
+    assert (scale.value(0), scale.value(POSITIONS)) == (scale.low, scale.high)
+    values = [scale.value(position) for position in range(POSITIONS + 1)]
+    assert values == sorted(values)
+    for value in set(values):
+        assert scale.value(scale.position(value)) == pytest.approx(value, rel=0.02, abs=0.02)
+
+
+def test_a_scale_is_widened_for_a_value_outside():
+    scale = Scale(0.1, 90, log=True).holding(0.01).holding(100)
+    assert (scale.value(0), scale.value(POSITIONS)) == (0.01, 100)
+
+
+@pytest.mark.parametrize("name", STIMULI)
+def test_every_place_of_every_slider_is_legal(name):
+    """A stimulus of one's own gets sliders too: all that they can say must be allowed by its fields."""
+    for field, declared in fields(registered("stimulus")[name]):
+        if isinstance(declared.kind, (Number, Count)):
+            scale = scale_of(declared.kind, float(field.default))
+            for position in range(0, POSITIONS + 1, 10):
+                declared.kind.check(field.name, scale.value(position))
+
+
+def controls(texts, told=None):
+    return Controls(Limits(), texts, (lambda: None) if told is None else lambda: told.append(1))
+
+
+def test_controls_say_what_they_were_given():
+    for texts in presets().values():
+        assert experiment_of(controls(texts).texts).digest == experiment_of(texts).digest
+
+
+def test_a_slider_writes_the_text_and_a_text_moves_the_slider():
+    told = []
+    made = controls(RING, told)
+    gain = made.fields["gain"]
+    gain.sliders[0].value -= 40
+    assert 1 < float(gain.text) < 100 and made.texts["gain"] == gain.text and told == [1]
+    gain.input.value = "0.5"
+    assert gain.sliders[0].value == gain.scale.position(0.5) and told == [1, 1]
+    xi = made.fields["xi"]
+    assert len(xi.sliders) == 2
+    xi.sliders[1].value += 20
+    first, second = map(float, xi.text.split(","))
+    assert first == 1 and second > 3
+
+
+@pytest.mark.parametrize("name", STIMULI)
+def test_another_stimulus_brings_its_own_controls(name):
+    made = controls(RING)
+    made.stimulus.value = name
+    assert made.texts["stimulus"] == name
+    assert made.texts["steps"] == "40"  # what both have stays
+    if name != "dense-gaussian":  # its lattice belongs to its matrix, which is for Python
+        assert len(experiment_of(made.texts).task.stimuli) == 2
+
+
+def test_a_new_stimulus_appears_by_itself():
+    class Doubled(lf.stimuli.NLGP):
+        pass
+
+    try:
+        made = controls(RING)
+        assert "doubled" in made.stimulus.options
+        made.stimulus.value = "doubled"
+        assert {"xi", "gain"} <= set(made.fields)
+    finally:
+        del _spec._registry["stimulus"]["doubled"]
+
+
+def test_the_classes_can_differ_in_another_number():
+    made = controls(RING)
+    made.differ.value = "gain"
+    texts = made.texts
+    assert "," in texts["gain"] and "," not in texts.get("xi", "3")
+    assert len(experiment_of(texts).task.stimuli) == 2
+
+
+def test_rare_fields_are_kept_while_folded():
+    made = controls({**RING, "l2": "0.1"})
+    assert "l2" not in made.fields and made.texts["l2"] == "0.1"
+    made.rare.collapsed = False
+    assert made.fields["l2"].text == "0.1" and made.texts["l2"] == "0.1"
+
+
+# Runs.
+
+
+def records(first, last, members=2, sites=40):
+    steps = np.arange(first, last)
+    weights = np.zeros((members, len(steps), 1, sites))
+    weights[..., 7] = 1.0
+    return say.Records(steps, 0.05 * steps, {"weights": weights, "loss": np.ones((members, len(steps)))})
+
+
+def watched(verdict="localized"):
+    told = say.Verdict(verdict, "", "", math.nan, math.nan, math.nan, math.nan, math.nan)
+    return Watched(RING, experiment_of(RING), told)
+
+
+def test_records_that_come_twice_count_once():
+    run = watched()
+    run.take(records(0, 5))
+    run.take(records(3, 8))
+    run.take(records(0, 4))
+    assert run.steps.tolist() == list(range(8)) and run.series["weights"].shape == (2, 8, 1, 40)
+
+
+@pytest.mark.parametrize(("verdict", "word"), [("localized", "Confirmed"), ("oscillatory", "Refuted")])
+def test_a_prediction_is_confirmed_or_refuted(verdict, word):
+    run = watched(verdict)
+    run.take(records(0, 5))
+    assert word not in run.judgment()  # not before the end
+    run.take(say.Done("finished", "", 1.0, ("ok", "ok")))
+    assert run.judgment().startswith(word)
+    run.done = say.Done("finished", "", 1.0, ("ok", "diverged"))
+    assert "diverged" in run.judgment()
+
+
+def test_a_run_is_a_trajectory():
+    run = watched()
+    run.take(records(0, 5))
+    run.take(say.Done("finished", "", 1.0, ("ok", "ok")))
+    found = run.trajectory()
+    assert found.ipr[:, -1].tolist() == [[1.0], [1.0]] and found.peak[0, -1, 0] == 7
+
+
+def test_tiles_hold_every_field_once():
+    fields = np.arange(3 * 4 * 5, dtype=float).reshape(3, 4, 5)
+    whole = tiled(fields)
+    assert whole.shape == (4 + 1 + 4, 5 + 1 + 5)
+    assert sorted(whole[np.isfinite(whole)]) == sorted(fields.ravel())
+    assert np.array_equal(whole[::-1][:4, :5], fields[0])  # the first is at the top left, as pictures are drawn upward
+
+
+def test_theory_is_drawn_at_the_same_time():
+    run = watched()
+    run.take(records(0, 5))
+    times = np.array([0.0, 0.1, 0.2])
+    weights = np.stack([np.full((1, 1, 40), level) for level in (1.0, 2.0, 3.0)], axis=1)
+    ones = np.ones((1, 3, 1))
+    run.take(say.Theory("effective flow", False, times, ones, weights, np.ones((1, 3)), ones))
+    view = RunView("run")
+    view.show(run, 2, 0)  # flow time 0.1
+    assert set(view.theory_source.data["y"]) == {2.0}
+    assert view.now_source.data["y"][7] == 1.0
+
+
+# The page, with a stand-in for the workers.
+
+
+class Asked:
+    """Keeps requests, and lets a test answer them."""
+
+    def __init__(self):
+        self.jobs = []
+
+    def submit(self, request, listener, **more):
+        job = types.SimpleNamespace(request=request, tell=listener, ended=[])
+        job.cancel, job.pause = (lambda: job.ended.append("cancel")), (lambda: job.ended.append("pause"))
+        self.jobs.append(job)
+        return job
+
+
+@pytest.fixture
+def explorer():
+    def make(query=""):
+        service = types.SimpleNamespace(pool=Asked(), limits=Limits(), store=None, downloads=Downloads())
+        page = Explorer(service, query)
+        page.layout()
+        calls = []
+        page.document = types.SimpleNamespace(
+            add_next_tick_callback=calls.append, add_timeout_callback=lambda call, wait: calls.append(call)
+        )
+
+        def settle():
+            while calls:
+                calls.pop()()
+
+        page.settle = settle
+        return page
+
+    return make
+
+
+def test_start_pause_go_on_and_cancel(explorer):
+    page = explorer(to_query(RING))
+    jobs = page.service.pool.jobs
+    assert [job.request.kind for job in jobs] == ["answer"]
+    page._start()
+    run = jobs[-1]
+    assert run.request.kind == "run" and page.start.disabled and not page.pause.disabled
+    run.tell(records(0, 3))
+    page.settle()
+    assert page.now_shown() == 2
+    page._pause()
+    assert run.ended == ["pause"]
+    run.tell(say.Checkpoint({"run": np.array("x")}))
+    run.tell(say.Done("cancelled", "", 0.1))
+    page.settle()
+    assert page.start.label == "Go on" and not page.start.disabled
+    page._start()
+    assert jobs[-1].request.checkpoint is not None
+    page._cancel()
+    assert jobs[-1].ended == ["cancel"] and page.start.label == "Start"
+
+
+def test_an_older_answer_is_called_off_by_a_newer_one(explorer):
+    page = explorer(to_query(RING))
+    page.controls.fields["gain"].input.value = "5"
+    first, second = page.service.pool.jobs
+    assert first.ended == ["cancel"] and second.request.kind == "answer"
+    assert experiment_of({**RING, "gain": "5"}).canonical() == second.request.experiment
+
+
+def test_what_is_wrong_is_said_and_escaped(explorer):
+    page = explorer("stimulus=%3Cscript%3E")
+    assert "&lt;script&gt;" in page.message.object and "<script>" not in page.message.object
+    page = explorer(to_query(RING))
+    page.controls.fields["gain"].input.value = "<i>"
+    assert "gain" in page.message.object and "<i>" not in page.message.object and page.start.disabled
+
+
+def test_a_lost_worker_is_told(explorer):
+    page = explorer(to_query(RING))
+    page._start()
+    page.service.pool.jobs[-1].tell(say.Lost("The worker died."))
+    page.settle()
+    assert "The worker died" in page.status.object and not page.start.disabled
+
+
+def test_a_kept_run_is_in_the_link(explorer):
+    page = explorer(to_query(RING))
+    page._start()
+    page.service.pool.jobs[-1].tell(records(0, 3))
+    page.settle()
+    page._keep()
+    page.controls.fields["gain"].input.value = "5"
+    texts, beside = from_query(page.copied.value.partition("?")[2], Limits())
+    assert (texts["gain"], beside) == ("5", RING)
