@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -35,6 +36,29 @@ def test_unmixes_sources_of_either_kurtosis(kind):
     np.testing.assert_allclose(np.sort(picked, axis=1)[:, -1], 1, atol=0.05)
     assert np.sort(picked, axis=1)[:, :-1].max() < 0.1
     assert np.sort(np.abs(found.fields.T @ mixing), axis=1)[:, :-1].max() > 0.3  # power: transposed it is no solution
+
+
+def test_two_lengthscales_are_heavy_tails_to_it():
+    """A mixture of two normal laws has no independent sources, but outputs of two variances, which ICA takes for some.
+
+    Half of the samples with variance a and half with b have the excess kurtosis 3 ((a − b)/(a + b))², at most 3.
+    """
+    classes = [lf.stimuli.Gaussian((12,), xi=xi) for xi in (0.3, 2.0)]
+    x = draw_mixture(lf.Discrimination(*classes), jax.random.key(0), 20_000).astype(np.float64)
+
+    def kurtosis(y):
+        return (y**4).mean(axis=0) / (y**2).mean(axis=0) ** 2 - 3
+
+    y = x @ FastICA(12).fit(x).fields.T
+    a, b = y[:10_000], y[10_000:]
+    two_variances = 3 * ((a.var(axis=0) - b.var(axis=0)) / (a.var(axis=0) + b.var(axis=0))) ** 2
+    # The kurtosis of 10 000 normal numbers is known to √(24/10 000), and counts twice where the others are small.
+    error = 5 * np.sqrt(24 / 10_000)
+    np.testing.assert_allclose(kurtosis(y), two_variances, atol=2 * error)
+    assert np.abs(kurtosis(a)).max() < error and np.abs(kurtosis(b)).max() < error  # within a class all is normal
+    assert np.sort(kurtosis(y))[-4:].min() > 2  # a third of the outputs, and nothing but two variances
+    alone = np.asarray(classes[1].sample(0, 20_000), np.float64)
+    assert np.abs(kurtosis(alone @ FastICA(12).fit(alone).fields.T)).max() < error  # one class has nothing of it
 
 
 def test_outputs_are_white():
