@@ -183,7 +183,7 @@ class Explorer:
         self.service.downloads.withdraw(self)
         self.view.clear()
         self.player.param.update(end=1, value=0, disabled=True)
-        self.status.object = ""
+        self._tell("")
         self.downloads.object = ""
         self._buttons()
 
@@ -256,11 +256,11 @@ class Explorer:
         run = self.run
         assert run is not None
         if isinstance(message, Queued):
-            self.status.object = f"In the queue: number {message.position}."
+            self._tell(f"In the queue: number {message.position}.")
         elif isinstance(message, Started):
-            self.status.object = "Starting …"
+            self._tell("Starting …")
         elif isinstance(message, (Failed, Lost)):
-            self._ended(html.escape(message.message))
+            self._ended(message.message)
         elif isinstance(message, Done):
             self._ended("")
 
@@ -271,9 +271,8 @@ class Explorer:
         if run is not None and run.started and not words:
             assert run.done is not None
             paused = run.done.stopped == "cancelled"
-            words = f"Paused. {run.judgment()}" if paused else f"<b>{run.judgment()}</b>"
-            words += f" {html.escape(run.done.note)}"
-        self.status.object = words
+            words = f"{'Paused. ' if paused else ''}{run.judgment()} {run.done.note}"
+        self._tell(words)
         if run is not None and run.started:
             self.service.downloads.publish(self, run)
             self.downloads.object = self.service.downloads.links(self)
@@ -298,10 +297,9 @@ class Explorer:
                 self.player.param.update(end=max(last, 1), disabled=False)
             self.view.show(run, self.now_shown(), self.chosen.value - 1)
             if self.run_job is not None:
-                self.status.object = (
-                    f"Step {run.steps[-1]} of {run.experiment.method.steps}, flow time {run.times[-1]:.4g}, "  # pyright: ignore
-                    f"mean IPR {run.ipr[:, -1].mean():.3f}."
-                )
+                steps: Any = run.experiment.method
+                where = f"Step {run.steps[-1]} of {steps.steps}, flow time {run.times[-1]:.4g}"
+                self._tell(f"{where}, mean IPR {run.ipr[:, -1].mean():.3f}.")
         if self.other is not None and self.beside is not None and self.beside.started:
             self.other.show(self.beside, min(self.player.value, len(self.beside.steps) - 1), self.chosen.value - 1)
 
@@ -342,6 +340,9 @@ class Explorer:
                 self.copied.value = to_python(read(texts, self.service.limits))
             except InputError as error:
                 self.copied.value = f"# {error}"
+
+    def _tell(self, words: str) -> None:
+        self.status.object = note("status", words) if words else ""
 
     def _say(self, words: str) -> None:
         self.message.object = note("mistake", words) if words else ""

@@ -35,8 +35,8 @@ def _figure(title: str, x: str, y: str = "", height: int = 220, **more: Any) -> 
     return plot
 
 
-def _source(*names: str) -> Any:
-    return ColumnDataSource({name: [] for name in names})
+def _source(*names: str, name: str = "") -> Any:
+    return ColumnDataSource({one: [] for one in names}, name=name or None)
 
 
 def _legend(plot: Any, entries: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ class DataView:
         self.picture.plot.visible = False
 
         self.law = _figure("law of one site", "value")
-        self.law_source = _source("x", "y")
+        self.law_source = _source("x", "y", name="law")
         self.normal_source = _source("x", "y")
         self.atom_source = _source("x", "y", "zero")
         self.law.varea("x", 0, "y", source=self.law_source, color=BLUE, alpha=0.3)
@@ -106,7 +106,7 @@ class DataView:
         _legend(self.law, {"law": law, "normal": normal})
 
         self.amplifier = _figure("amplifier φ(a)", "correlation a with the preactivation")
-        self.amplifier_source = _source("x", "y", "line")
+        self.amplifier_source = _source("x", "y", "line", name="amplifier")
         more = {"source": self.amplifier_source}
         self.amplifier.varea("x", "line", "y", color=ORANGE, alpha=0.25, **more)
         curve = self.amplifier.line("x", "y", color=ORANGE, line_width=2, **more)
@@ -174,7 +174,7 @@ class RunView:
         self.title = title
         self.lines = _figure(title, "site", height=300)
         self.field_source = _source("xs", "ys", "color")
-        self.now_source = _source("x", "y")
+        self.now_source = _source("x", "y", name=f"{title}: field")
         self.theory_source = _source("x", "y")
         before = self.lines.multi_line("xs", "ys", color="color", line_width=1.2, alpha=0.8, source=self.field_source)
         now = self.lines.line("x", "y", color=BLUE, line_width=3, source=self.now_source)
@@ -184,9 +184,9 @@ class RunView:
         self.theory_picture = Picture("theory", height=300)
         self.theory_picture.plot.visible = False
         self.series = {
-            "ipr": Series("ipr", "IPR: inverse participation ratio"),
-            "loss": Series("loss", "held-out loss"),
-            "gates": Series("gates", "gates that are as at the end"),
+            "ipr": Series("ipr", title, "IPR: inverse participation ratio"),
+            "loss": Series("loss", title, "held-out loss"),
+            "gates": Series("gates", title, "gates that are as at the end"),
         }
 
     @property
@@ -264,11 +264,11 @@ def _evened(fields: np.ndarray) -> np.ndarray:
 class Series:
     """A number of every member over flow time, their mean, theory, and where the run is."""
 
-    def __init__(self, name: str, title: str):
+    def __init__(self, name: str, owner: str, title: str):
         self.name = name
         self.plot = _figure(title, "flow time", height=200)
         self.each = _source("xs", "ys")
-        self.mean = _source("x", "y")
+        self.mean = _source("x", "y", name=f"{owner}: {name}")
         self.theory = _source("x", "y")
         self.plot.multi_line("xs", "ys", color=BLUE, alpha=0.3, line_width=1, source=self.each)
         mean = self.plot.line("x", "y", color=BLUE, line_width=2.5, source=self.mean)
