@@ -98,10 +98,7 @@ class Worker:
                 self._send("message", number, message)
 
         try:
-            if stage == "run":
-                work.Run(request, self.limits, self.store, send, lambda: self.stops.get(number, ""))()
-            else:
-                send(getattr(work, stage)(self.limits.read(request.experiment)))
+            work.carry_out(stage, request, self.limits, self.store, send, lambda: self.stops.get(number, ""))
         except InputError as error:
             send(Failed(str(error)))
         except Exception as error:
@@ -118,14 +115,11 @@ class Worker:
         if not self.warm:
             return
         stages = {"answers": ("answer",), "thinking": ("verdict", "theory"), "runs": ("run",)}
-        send, self._send = self._send, lambda *parts: None
-        try:
-            for stage in stages[self.lane]:
-                store, self.store = self.store, None
-                self._carry_out(-1, stage, Request("run", self.warm))
-                self.store = store
-        finally:
-            self._send = send
+        send, store = self._send, self.store
+        self._send, self.store = lambda *parts: None, None  # nobody asked for it
+        for stage in stages[self.lane]:
+            self._carry_out(-1, stage, Request("run", self.warm, one_record=True))
+        self._send, self.store = send, store
 
 
 def resident(pid: int | str = "self") -> int:

@@ -19,10 +19,13 @@ from panel.io.server import get_server
 from tornado.ioloop import IOLoop
 
 from .._check import InputError, refuse
+from ..experiments.texts import experiment_of
 from .downloads import Downloads
 from .guard import Health, Names, install, is_loopback
+from .library import patterns
 from .limits import Limits
 from .pool import Pool
+from .presets import OURS
 
 PAGES = {"/": "explore", "/phase": "phase", "/runs": "library"}
 CHECK, UNUSED = 1000, 3000  # milliseconds between looks for pages that were left, and after which one counts as left
@@ -99,9 +102,11 @@ class Server:
             refuse("`port`", port, "a whole number from 0 to 65535", "The usual one is 5006.")
         self.address, limits = address, Limits() if limits is None else limits
         self.loop = IOLoop.current()
-        pool = Pool(workers, limits=limits, store=store, warm=warm)
+        pool = Pool(workers, limits=limits, store=store, warm=_first() if warm is None else warm)
         self.service = Service(pool, limits, _folder(store), _folder(report))
         try:
+            for name in PAGES.values():  # while processes start, and not when the first visitor comes
+                _module(name)
             self._server = self._listen(port, Names(address, hosts))
         except BaseException:
             pool.close()
@@ -128,7 +133,7 @@ class Server:
                 show=False,
                 verbose=False,
                 admin=False,
-                extra_patterns=[("/health", Health), *self.service.downloads.patterns()],
+                extra_patterns=[("/health", Health), *self.service.downloads.patterns(), *patterns(self.service)],
                 check_unused_sessions_milliseconds=CHECK,
                 unused_session_lifetime_milliseconds=UNUSED,
                 websocket_max_message_size=LARGEST_MESSAGE,
@@ -215,15 +220,26 @@ def page(service: Service, name: str) -> Callable[[], Any]:
         pn.state.on_session_destroyed(lambda context: service.leave())
         if not entered:  # the door was open when it was asked
             return pn.pane.Str(service.full())
-        module = f"{__package__}.{name}"
-        if importlib.util.find_spec(module) is None:
+        module = _module(name)
+        if module is None:
             return pn.pane.Str(f"There is no page `{name}` yet.")
         try:
-            return importlib.import_module(module).page(service)
+            return module.page(service)
         except InputError as error:
             return pn.pane.Str(str(error))
 
     return make
+
+
+def _module(name: str) -> Any:
+    """The module of a page, None where there is none."""
+    whole = f"{__package__}.{name}"
+    return None if importlib.util.find_spec(whole) is None else importlib.import_module(whole)
+
+
+def _first() -> str:
+    """What visitors see first: processes compile its programs before they come."""
+    return experiment_of(next(iter(OURS.values()))).canonical()
 
 
 def _folder(path: str | Path | None) -> Path | None:

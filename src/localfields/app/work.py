@@ -30,6 +30,25 @@ PLACES = 400  # of a density
 FEW = 32  # values up to which a law is shown as atoms
 
 Send = Callable[[say.Message], None]
+Stop = Callable[[], str]  # why to stop: `pause`, `cancel`, `time`; empty to go on
+
+
+def carry_out(stage: str, request: say.Request, limits: Limits, store: Store | None, send: Send, stop: Stop) -> None:
+    """One stage of a request: `answer`, `verdict`, `theory` or `run`; only an answer tells of warnings.
+
+    Raises:
+        InputError: When the request is refused.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if stage == "run":
+            Run(request, limits, store, send, stop)()
+            return
+        experiment = limits.read(request.experiment)
+        found: Any = {"answer": answer, "verdict": verdict, "theory": theory}[stage](experiment)
+    if stage == "answer":
+        found = dataclasses.replace(found, notes=tuple(dict.fromkeys(str(one.message) for one in caught)))
+    send(found)
 
 
 # -- before a run -----------------------------------------------------------------------------------------------
@@ -40,47 +59,42 @@ def answer(experiment: Experiment) -> say.Answer:
     from ..theory import Amplifier
     from ..theory.amplifier import SLOPE
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        task = _first(experiment.task)
-        weights = np.abs(task.targets()).max(axis=1) * np.asarray(task.priors)
-        stimulus = task.stimuli[int(np.argmax(weights))]
-        law, missing = None, ""
-        density = amplifier = None
-        try:
-            law = stimulus.marginal()
-            if law is None:
-                missing = "Its coordinates have no law in common."
-            else:
-                density = _density(law)
-                a = np.linspace(0, 1, 101)
-                amplifier = (a, Amplifier(law)(a))
-        except InputError as error:
-            missing = str(error)
-        found = say.Answer(
-            samples=tuple(_samples(one, _seed(experiment)) for one in task.stimuli),
-            covariances=tuple(_row(one) for one in task.stimuli),
-            density=None if density is None else density[:2],
-            atoms=density is not None and density[2],
-            kurtosis=math.nan if law is None else float(law.excess_kurtosis),
-            amplifier=amplifier,
-            slope=SLOPE,
-            marginal_missing=missing,
-        )
-    return dataclasses.replace(found, notes=tuple(dict.fromkeys(str(one.message) for one in caught)))
+    task = _first(experiment.task)
+    weights = np.abs(task.targets()).max(axis=1) * np.asarray(task.priors)
+    stimulus = task.stimuli[int(np.argmax(weights))]
+    law = density = amplifier = None
+    missing = ""
+    try:
+        law = stimulus.marginal()
+        if law is None:
+            missing = "Its coordinates have no law in common."
+        else:
+            density = _density(law)
+            a = np.linspace(0, 1, 101)
+            amplifier = (a, Amplifier(law)(a))
+    except InputError as error:
+        missing = str(error)
+    return say.Answer(
+        samples=tuple(_samples(one, _seed(experiment)) for one in task.stimuli),
+        covariances=tuple(_row(one) for one in task.stimuli),
+        density=None if density is None else density[:2],
+        atoms=density is not None and density[2],
+        kurtosis=math.nan if law is None else float(law.excess_kurtosis),
+        amplifier=amplifier,
+        slope=SLOPE,
+        marginal_missing=missing,
+    )
 
 
 def verdict(experiment: Experiment) -> say.Verdict:
     """What `predict` says of the task; of the first member's, where they are swept."""
     from ..theory import predict
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the answer has told them
-        try:
-            found = predict(_first(experiment.task))
-        except InputError as error:
-            unknown = (math.nan,) * 5
-            return say.Verdict("undecided", str(error), str(error), *unknown)
+    try:
+        found = predict(_first(experiment.task))
+    except InputError as error:
+        unknown = (math.nan,) * 5
+        return say.Verdict("undecided", str(error), str(error), *unknown)
     return say.Verdict(
         found.verdict,
         found.reason,
@@ -151,7 +165,7 @@ class Run:
     limits: Limits
     store: Store | None
     send: Send
-    stop: Callable[[], str]
+    stop: Stop
     sent: int = 0  # records,
     told: float = 0.0  # and when the last ones were
     gated: float = 0.0  # when gates were last sent,
@@ -305,34 +319,32 @@ def theory(experiment: Experiment) -> say.Theory:
     given = experiment.initial.reshape(-1, network.hidden, *task.shape)
     sizes = (method.members, swept or 1, num_members(method) or 1, len(given))
     count = len(seeds) if isinstance(seeds, tuple) else min(SHOWN, max(sizes))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            first = _first(task), _first(network)
-            flow, name, exact = _theory(*first)
-            until = float(np.max(method.learning_rate)) * method.steps
-            times = np.linspace(0, until, GRID)
-            if len(given):
-                start = np.broadcast_to(given[:SHOWN], (count, *given.shape[1:]))
-            else:
-                with jax.enable_x64(experiment.precision == "float64"):
-                    size = swept or count  # of a sweep, all: its numbers come one a member
-                    drawn = initial_params(task, network, method.seed if swept else seeds, size)["weights"]
-                start = np.asarray(drawn)[:count].reshape(count, network.hidden, *task.shape)
-            more: dict[str, Any] = {"times": times, "tolerance": 1e-6, "seed": 0}
-            if swept is None:
-                runs = [solve(task, flow, network=network, initial=start, **more)]
-            else:
-                runs = [
-                    solve(_at(task, m), flow, network=_at(network, m), initial=start[m : m + 1], **more)
-                    for m in range(count)
-                ]
-        except InputError as error:
-            return say.Theory("", False, missing=str(error))
-        weights, loss = (np.concatenate([getattr(one, part) for one in runs]) for part in ("weights", "loss"))
-        ipr = inverse_participation_ratio(weights, len(task.shape))
-        both = dataclasses.replace(runs[0], initial=weights[:, 0], final=weights[:, -1], series={"weights": weights})
-        made = gates(both, experiment)
+    try:
+        first = _first(task), _first(network)
+        flow, name, exact = _theory(*first)
+        until = float(np.max(method.learning_rate)) * method.steps
+        times = np.linspace(0, until, GRID)
+        if len(given):
+            start = np.broadcast_to(given[:SHOWN], (count, *given.shape[1:]))
+        else:
+            with jax.enable_x64(experiment.precision == "float64"):
+                size = swept or count  # of a sweep, all: its numbers come one a member
+                drawn = initial_params(task, network, method.seed if swept else seeds, size)["weights"]
+            start = np.asarray(drawn)[:count].reshape(count, network.hidden, *task.shape)
+        more: dict[str, Any] = {"times": times, "tolerance": 1e-6, "seed": 0}
+        if swept is None:
+            runs = [solve(task, flow, network=network, initial=start, **more)]
+        else:
+            runs = [
+                solve(_at(task, m), flow, network=_at(network, m), initial=start[m : m + 1], **more)
+                for m in range(count)
+            ]
+    except InputError as error:
+        return say.Theory("", False, missing=str(error))
+    weights, loss = (np.concatenate([getattr(one, part) for one in runs]) for part in ("weights", "loss"))
+    ipr = inverse_participation_ratio(weights, len(task.shape))
+    both = dataclasses.replace(runs[0], initial=weights[:, 0], final=weights[:, -1], series={"weights": weights})
+    made = gates(both, experiment)
     return say.Theory(name, exact, times, ipr, weights, loss, None if made is None else made.agreement)
 
 

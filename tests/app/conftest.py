@@ -1,0 +1,19 @@
+"""Processes of the explorer keep their compiled programs where the tests do."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+CACHE = Path(__file__).parents[2] / ".cache"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_programs():
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(CACHE)
+    yield
+    if before is None:
+        del os.environ["XDG_CACHE_HOME"]
+    else:
+        os.environ["XDG_CACHE_HOME"] = before

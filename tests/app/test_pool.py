@@ -1,0 +1,339 @@
+"""Processes and queues: what a page hears, in which order, and what happens when something goes wrong."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from localfields.app import messages as say
+from localfields.app.limits import Limits
+from localfields.app.pool import Pool
+from localfields.store import Store
+
+from .helpers import Heard, asked, experiment, long_experiment
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with Pool(workers=1, limits=Limits(patience=5.0), store=tmp_path_factory.mktemp("runs"), warm="") as pool:
+        assert pool.wait_ready()
+        yield pool
+        children = [one["pid"] for one in pool.processes()]
+    assert not any(_alive(pid) for pid in children)
+
+
+@pytest.fixture
+def pool(shared):
+    """The shared pool; a test may change its limits."""
+    before = shared.limits
+    yield shared
+    shared.limits = before
+
+
+def lane(pool, name):
+    return [one for one in pool.processes() if one["lane"] == name]
+
+
+def whole(pool, one, **more):
+    """Everything that a run says until it is done."""
+    heard = Heard()
+    pool.submit(asked("run", one, **more), heard)
+    heard.until(say.Done, say.Failed, say.Lost)
+    return heard
+
+
+def joined(messages, name):
+    return np.concatenate([one.series[name] for one in messages], axis=1)
+
+
+def test_a_run_tells_all_of_itself_in_order(pool):
+    heard = whole(pool, one := experiment(seed=1, members=2))
+    kinds = [type(one) for one in heard.messages if not isinstance(one, (say.Theory, say.Queued))]
+    assert kinds[0] is say.Started and kinds[-1] is say.Done and kinds.count(say.Started) == 1
+    assert kinds[-2] is say.Gates and say.Records in kinds
+    records = heard.of(say.Records)
+    assert np.concatenate([one.steps for one in records]).tolist() == [0, 5, 10, 15, 20]
+    assert np.allclose(np.concatenate([one.times for one in records]), 0.05 * np.array([0, 5, 10, 15, 20]))
+    done = heard.messages[-1]
+    assert (done.stopped, done.digest, done.outcomes, done.stored) == ("finished", one.digest, ("ok", "ok"), True)
+    weights = joined(records, "weights")
+    assert weights.shape == (2, 5, 1, 12) and joined(records, "loss").shape == (2, 5)
+    assert np.allclose(joined(records, "ipr"), (weights**4).sum(-1) / (weights**2).sum(-1) ** 2, rtol=1e-4)
+    gates = heard.of(say.Gates)[-1]
+    assert gates.agreement.shape == (2, 5, 1) and np.allclose(gates.agreement[:, -1], 1)
+    stored = Store(pool._store).load(one.digest)
+    assert np.array_equal(stored.weights, weights)
+
+
+def test_the_theory_starts_where_the_run_does(pool):
+    heard = Heard()
+    pool.submit(asked("run", experiment(seed=2, members=6, estimator="exact")), heard)
+    heard.until(say.Done)
+    theory = (heard.of(say.Theory) or [heard.until(say.Theory)])[0]
+    weights = joined(heard.of(say.Records), "weights")
+    assert (theory.name, theory.exact, theory.missing) == ("ExactIsing", True, "")
+    assert theory.weights.shape == (4, len(theory.times), 1, 12) and theory.times[-1] == 20 * 0.05
+    assert np.allclose(theory.weights[:, 0], weights[:4, 0], atol=1e-6)
+    # Exact gradients in steps of 0.05 against the flow itself; that of other starts is somewhere else.
+    apart = np.abs(theory.weights[:, -1] - weights[:4, -1]).max()
+    others = np.abs(theory.weights[::-1, -1] - weights[:4, -1]).max()
+    assert apart < others / 3
+    assert theory.gates.shape == theory.ipr.shape == (4, len(theory.times), 1) and theory.loss.shape[0] == 4
+
+
+def test_a_run_that_was_paused_goes_on_to_the_same_bit_for_bit(pool):
+    one = experiment(seed=3, steps=2000, every=20)
+    straight = whole(pool, one)
+    Store(pool._store).remove(one.digest)
+    parts, checkpoint = [], None
+    for step in range(3):  # to the first record, to the second, and then to the end
+        heard = whole(pool, one, checkpoint=checkpoint, one_record=step < 2)
+        parts += heard.of(say.Records)
+        if step < 2:
+            order = [type(one) for one in heard.messages]
+            assert heard.messages[-1].stopped == "cancelled"
+            assert order.index(say.Records) < order.index(say.Checkpoint) < order.index(say.Done)
+            checkpoint = heard.of(say.Checkpoint)[-1].arrays
+            assert parts[-1].steps[-1] == 20 * (step + 1)
+    assert heard.messages[-1].stopped == "finished"
+    steps = np.concatenate([one.steps for one in parts])
+    assert steps.tolist() == list(range(0, 2001, 20))  # none twice, none left out
+    for name in ("weights", "loss"):
+        assert np.array_equal(joined(parts, name), joined(straight.of(say.Records), name))
+
+
+def test_pause_frees_the_worker_and_keeps_the_place(pool):
+    heard = Heard()
+    job = pool.submit(asked("run", long_experiment(4)), heard)
+    heard.until(say.Records)
+    assert job.state == "running" and job.position == 0
+    job.pause()
+    done = heard.until(say.Done)
+    assert (done.stopped, done.stored) == ("cancelled", False) and job.state == "done"
+    kept = heard.of(say.Checkpoint)[-1].arrays
+    last = heard.of(say.Records)[-1].steps[-1]
+    assert len(kept["record_weights"]) == last / 50 + 1
+    again = Heard()
+    job = pool.submit(asked("run", long_experiment(4), checkpoint=kept), again)
+    assert again.until(say.Records).steps[0] == last + 50
+    assert not again.of(say.Theory)  # the page has it
+    job.cancel()
+
+
+def test_cancel_says_done_and_no_more(pool):
+    heard = Heard()
+    job = pool.submit(asked("run", long_experiment(5)), heard)
+    heard.until(say.Records)
+    heard.until(say.Theory)
+    job.cancel()
+    done = heard.until(say.Done)
+    assert done.stopped == "cancelled" and job.state == "cancelled" and not heard.of(say.Checkpoint)
+    assert heard.silent(1.0)
+    job.cancel()  # once more does nothing
+    assert whole(pool, experiment(seed=5)).messages[-1].stopped == "finished"
+
+
+def test_places_in_the_queue(pool):
+    first, second, third, late = Heard(), Heard(), Heard(), Heard()
+    one = pool.submit(asked("run", long_experiment(6)), first)
+    first.until(say.Started)
+    pool.submit(asked("run", experiment(seed=9)), late, background=True)
+    assert late.until(say.Queued).position == 1
+    two = pool.submit(asked("run", long_experiment(7)), second)
+    three = pool.submit(asked("run", experiment(seed=6)), third)
+    assert second.until(say.Queued).position == 1 and third.until(say.Queued).position == 2
+    while late.until(say.Queued).position != 3:  # those who came later, but wait for it, go first
+        pass
+    assert (one.state, two.state, two.position, three.position) == ("running", "waiting", 1, 2)
+    one.cancel()
+    second.until(say.Started)
+    assert third.until(say.Queued).position == 1
+    two.pause()
+    third.until(say.Done)
+    late.until(say.Done)
+    assert third.messages[-1].stopped == late.messages[-1].stopped == "finished"
+    assert not first.of(say.Queued)
+
+
+def test_pausing_what_waits_gives_back_what_it_brought(pool):
+    first, second = Heard(), Heard()
+    one = pool.submit(asked("run", long_experiment(8)), first)
+    first.until(say.Started)
+    kept = {"run": np.array("of another life")}
+    two = pool.submit(asked("run", long_experiment(9), checkpoint=kept), second)
+    second.until(say.Queued)
+    two.pause()
+    assert second.until(say.Done).stopped == "cancelled"
+    assert second.of(say.Checkpoint)[0].arrays is kept
+    one.cancel()
+
+
+def test_a_killed_worker_is_replaced_and_its_visitor_told(pool):
+    heard, next_one = Heard(), Heard()
+    job = pool.submit(asked("run", long_experiment(10)), heard)
+    heard.until(say.Records)
+    pool.submit(asked("run", experiment(seed=10)), next_one)
+    old = lane(pool, "runs")[0]["pid"]
+    os.kill(old, signal.SIGKILL)
+    lost = heard.until(say.Lost)
+    assert "ended" in lost.message and "start it again" in lost.message and job.state == "done"
+    assert next_one.until(say.Done).stopped == "finished"
+    new = lane(pool, "runs")
+    assert len(new) == 1 and new[0]["pid"] != old
+
+
+def test_a_killed_thinker_leaves_the_run_alone(pool):
+    heard = Heard()
+    job = pool.submit(asked("run", long_experiment(11)), heard)
+    heard.until(say.Started)
+    os.kill(lane(pool, "thinking")[0]["pid"], signal.SIGKILL)
+    heard.until(say.Records)
+    assert job.state == "running"
+    job.cancel()
+    assert pool.wait_ready()
+    answer = Heard()
+    pool.submit(asked("answer", experiment()), answer)
+    assert answer.until(say.Verdict).verdict in ("localized", "oscillatory", "undecided")
+
+
+def test_a_run_that_takes_too_long_is_paused_with_words(pool):
+    pool.limits = dataclasses.replace(pool.limits, seconds=1.0)
+    heard = whole(pool, long_experiment(12))
+    done = heard.messages[-1]
+    assert done.stopped == "cancelled" and "can be continued" in done.note and heard.of(say.Checkpoint)
+
+
+def test_a_process_that_does_not_react_is_replaced(pool):
+    pool.limits = dataclasses.replace(pool.limits, patience=1.0)
+    heard = Heard()
+    job = pool.submit(asked("run", long_experiment(13), checkpoint=None), heard)
+    heard.until(say.Records)
+    pid = lane(pool, "runs")[0]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    job.pause()
+    assert "did not stop within 1 s" in heard.until(say.Lost).message
+    assert whole(pool, experiment(seed=13)).messages[-1].stopped == "finished"
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_process_that_takes_too_much_memory_is_ended(pool):
+    heard = Heard()
+    pool.submit(asked("run", long_experiment(14)), heard)
+    heard.until(say.Records)
+    pool.limits = dataclasses.replace(pool.limits, worker_most=1_000_000)
+    assert "more than 0.001 GB of memory" in heard.until(say.Lost).message
+
+
+def test_an_old_process_is_replaced_when_it_is_idle(pool):
+    pool.limits = dataclasses.replace(pool.limits, worker_jobs=1)
+    assert pool.wait_ready()
+    old = lane(pool, "runs")[0]["pid"]
+    assert whole(pool, experiment(seed=15)).messages[-1].stopped == "finished"
+    deadline = time.monotonic() + 60
+    while [one["pid"] for one in lane(pool, "runs")] in ([old], []) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(lane(pool, "runs")) == 1 and lane(pool, "runs")[0]["pid"] != old
+
+
+def test_a_full_queue_says_so(pool):
+    pool.limits = dataclasses.replace(pool.limits, queue=0)
+    heard = Heard()
+    job = pool.submit(asked("run", experiment()), heard)
+    assert "queue is full" in heard.until(say.Failed).message and job.state == "done"
+
+
+@pytest.mark.parametrize("kind", ["run", "answer"])
+def test_what_is_not_allowed_fails_with_its_reason(pool, kind):
+    heard = Heard()
+    pool.submit(asked(kind, experiment(steps=60_000)), heard)
+    assert heard.until(say.Failed, say.Done).message.startswith("`steps` must be at most 50000 here, got 60000.")
+    assert heard.silent(0.5) or isinstance(heard.messages[-1], say.Theory)
+
+
+def test_a_checkpoint_of_another_run_is_refused(pool):
+    heard = whole(pool, experiment(seed=17), checkpoint={"run": np.array("of another")})
+    assert "checkpoint" in heard.messages[-1].message
+
+
+def test_a_stored_result_is_shown_at_once(pool):
+    first = whole(pool, one := experiment(seed=18))
+    again = whole(pool, one)
+    assert again.messages[-1].stored and "store" in again.messages[-1].note
+    assert len(again.of(say.Records)) == 1
+    assert np.array_equal(again.of(say.Records)[0].series["weights"], joined(first.of(say.Records), "weights"))
+
+
+def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
+    heard = Heard()
+    pool.submit(asked("answer", experiment()), heard)
+    heard.until(say.Verdict)
+    kinds = [type(one) for one in heard.messages if not isinstance(one, say.Queued)]
+    assert kinds == [say.Started, say.Answer, say.Verdict]
+    jobs = []
+    for place in range(20):  # as a slider is dragged
+        jobs and jobs[-1][0].cancel()
+        heard = Heard()
+        jobs.append((pool.submit(asked("answer", experiment(seed=100 + place)), heard), heard))
+    jobs[-1][1].until(say.Verdict)
+    assert sum(1 for _, heard in jobs[:-1] if not heard.silent(0) and heard.of(say.Verdict)) == 0
+
+
+def test_answers_come_while_runs_go_on(pool):
+    run, heard = Heard(), Heard()
+    job = pool.submit(asked("run", long_experiment(19)), run)
+    run.until(say.Records)
+    begin = time.perf_counter()
+    pool.submit(asked("answer", experiment()), heard)
+    heard.until(say.Answer, seconds=5)
+    assert time.perf_counter() - begin < 5  # what it takes on an idle machine is measured, not tested
+    job.cancel()
+
+
+def test_a_listener_that_fails_hurts_nobody(pool, capfd):
+    def broken(message):
+        raise RuntimeError("of the page")
+
+    pool.submit(asked("answer", experiment()), broken)
+    assert whole(pool, experiment(seed=20)).messages[-1].stopped == "finished"
+    assert "of the page" in capfd.readouterr().err
+
+
+SCRIPT = """
+import time
+from localfields.app.pool import Pool
+if __name__ == "__main__":
+    pool = Pool(workers=1, warm="")
+    while len(pool.processes()) < 3:
+        time.sleep(0.05)
+    print(*[one["pid"] for one in pool.processes()], flush=True)
+    time.sleep(600)
+"""
+
+
+def test_processes_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "server.py"
+    script.write_text(SCRIPT)
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    children = [int(one) for one in parent.stdout.readline().split()]
+    assert len(children) == 3 and all(_alive(pid) for pid in children)
+    parent.kill()
+    parent.wait(timeout=30)
+    parent.stdout.close()
+    deadline = time.monotonic() + 30
+    while any(_alive(pid) for pid in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(_alive(pid) for pid in children)
+
+
+def _alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
