@@ -32,16 +32,18 @@ PAGE = """<!doctype html>
 }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 0 auto; padding: 1.2rem;
   background: var(--page); color: var(--ink); }}
-h1 {{ font-size: 1.5rem; line-height: 1.25; }}
+h1 {{ font-size: 1.5rem; line-height: 1.25; }} h1 b {{ display: block; font-size: 1.9rem; }}
+h1 b::first-letter {{ text-transform: uppercase; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; margin-top: 1rem; }}
 th, td {{ text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid var(--line); }}
 th {{ font-weight: 500; color: var(--soft); width: 11rem; }} td {{ overflow-wrap: anywhere; }}
 tr.head th, tr.head td {{ font-weight: 600; color: var(--ink); padding-top: 1rem; }}
 .scroll {{ overflow-x: auto; border-radius: 4px; background: #fff; }}
 img {{ display: block; width: 100%; min-width: 44rem; height: auto; }}
-.small {{ font-size: .9rem; color: var(--soft); }}
+.small {{ font-size: .9rem; color: var(--soft); overflow-wrap: anywhere; }}
+@media (max-width: 40rem) {{ th {{ width: 6rem; }} th, td {{ padding: .35rem .4rem; }} }}
 </style></head><body>
-<h1>{question} {verdict}</h1>
+<h1>{question} <b>{verdict}</b></h1>
 <p>{reason}</p>
 {advice}
 <div class="scroll"><img alt="{alt}" src="data:image/png;base64,{picture}"></div>
@@ -133,7 +135,7 @@ def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
     if prediction.verdict != prediction.leaning:
         said = f"{said}, leaning to {prediction.leaning}"
     reason = textwrap.fill(prediction.reason, LINE, break_on_hyphens=False)
-    reason = re.sub(r"(?<!\w)-(?=[\d.])", "−", reason)
+    reason = _minus(reason)
     figure.suptitle(f"{said} ({_theory(prediction)})\n{reason}", fontsize=10)
     return figure
 
@@ -173,7 +175,7 @@ def prediction_page(task: Discrimination, prediction: Prediction) -> str:
     return PAGE.format(
         question="Would a neuron that learns this become localized?",
         verdict=html.escape(_said(prediction)),
-        reason=html.escape(prediction.reason),
+        reason=html.escape(_minus(prediction.reason)),
         advice=advice,
         alt=ALT,
         picture=base64.b64encode(prediction_picture(task, prediction)).decode(),
@@ -191,4 +193,9 @@ def _said(prediction: Prediction) -> str:
 
 def _row(name: str, text: str) -> str:
     head = ' class="head"' if name.startswith("class ") else ""
-    return f"<tr{head}><th>{html.escape(name.strip())}</th><td>{html.escape(text)}</td></tr>"
+    return f"<tr{head}><th>{html.escape(name.strip())}</th><td>{html.escape(_minus(text))}</td></tr>"
+
+
+def _minus(text: str) -> str:
+    """Numbers with a minus sign in place of a hyphen."""
+    return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)

@@ -284,7 +284,8 @@ class _Conditional:
         """The fields of a `StimulusCheck`."""
         counts, means, seconds = (np.array(part) for part in zip(*self.sums, strict=True))  # (group, site, bin, …)
         weights = counts.sum(axis=0) * (counts.min(axis=0) > 1)
-        weights = np.sqrt(weights / weights.sum())  # of sites and bins together
+        # Of sites and bins together; with too few draws for any bin nothing is known.
+        weights = np.sqrt(weights / weights.sum()) if weights.any() else np.full(weights.shape, np.nan)
         counts = np.maximum(counts, 2)[..., None]
         means = means / counts
         spreads = seconds - counts[..., None] * means[..., None, :] * means[..., :, None]
