@@ -17,3 +17,12 @@ def kept_programs():
         del os.environ["XDG_CACHE_HOME"]
     else:
         os.environ["XDG_CACHE_HOME"] = before
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """One server for all tests that only ask; its processes compile what is asked for when it is."""
+    from .serving import Serving
+
+    with Serving(port=0, workers=1, warm="", store=tmp_path_factory.mktemp("store")) as running:
+        yield running

@@ -1,0 +1,116 @@
+"""A server in a thread, and what it takes to ask it things as a browser does, or as a browser must not."""
+
+import asyncio
+import http.client
+import re
+import threading
+import time
+
+from bokeh.client import ClientSession
+from bokeh.util.token import get_session_id
+from tornado.ioloop import IOLoop
+
+from localfields.app.server import Server
+
+
+class Serving:
+    """A server whose loop runs in a thread of its own."""
+
+    def __init__(self, **more):
+        self.options = more
+        self._up = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        asyncio.set_event_loop(asyncio.new_event_loop())
+        try:
+            self.server = Server(**self.options)
+            self.server.start()
+            self.loop = IOLoop.current()
+            self.loop.add_callback(self._up.set)
+            self.loop.start()
+        finally:
+            self._up.set()
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._up.wait(120) and hasattr(self, "loop")
+        return self.server
+
+    def __exit__(self, *error):
+        def stop():
+            self.server.close()
+            self.loop.stop()
+
+        self.loop.add_callback(stop)
+        self._thread.join(30)
+
+
+class Reply:
+    def __init__(self, reply):
+        self.status, self.headers = reply.status, {name.lower(): value for name, value in reply.getheaders()}
+        self.text = reply.read().decode("utf-8", "replace")
+
+
+def ask(port, path="/", method="GET", headers=None, **more):
+    """One request, with the headers given instead of the usual ones; a header given as None is left out."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        for name, value in {"Host": f"127.0.0.1:{port}", **(headers or {})}.items():
+            if value is not None:
+                connection.putheader(name, value)
+        connection.endheaders()
+        return Reply(connection.getresponse())
+    finally:
+        connection.close()
+
+
+UPGRADE = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+def knock(port, path="/ws", **headers):
+    """The status of a websocket's handshake: 101 when it is let in."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
+        given = {"Host": f"127.0.0.1:{port}", **UPGRADE, **headers}
+        for name, value in given.items():
+            if value is not None:
+                connection.putheader(name, value)
+        connection.endheaders()
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+class Visitor(ClientSession):
+    """A page as its script sees it: opened by a GET, then a websocket with the token it brought."""
+
+    def __init__(self, url, path=""):
+        port = int(url.rstrip("/").rpartition(":")[2])
+        self._token = re.findall(r'"token":"([^"]+)"', ask(port, f"/{path}").text)[0]
+        super().__init__(get_session_id(self._token), websocket_url=url.replace("http", "ws") + "ws")
+        self.connect()
+        self.pull()
+
+    @property
+    def token(self):
+        return self._token
+
+    def texts(self):
+        """All the words on the page."""
+        return "\n".join(str(one.text) for one in self.document.models if hasattr(one, "text"))
+
+    def wait(self, condition, seconds=60):
+        """Let messages come until the condition holds; whether it does."""
+        deadline = time.monotonic() + seconds
+        while not condition() and time.monotonic() < deadline:
+            self.force_roundtrip()
+            time.sleep(0.02)
+        return condition()
