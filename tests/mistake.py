@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,6 +16,13 @@ class Mistake(NamedTuple):
     expected: str
     got: str
     advice: str
+
+    def is_told(self, message: str) -> bool:
+        """Whether a message is one line of bearable length with all four parts, in their order."""
+        parts = {part: re.escape(getattr(self, part)) for part in ("what", "expected", "got", "advice")}
+        order = "{what} must be .*{expected}.*[,;] got .*{got}.*[.] .*{advice}.*".format(**parts)
+        short = len(message.splitlines()) == 1 and len(message) < 600
+        return short and re.fullmatch(order, message) is not None and message.endswith((".", "?"))
 
 
 def attempt(mistake: Mistake) -> dict[str, Any]:

@@ -27,19 +27,6 @@ def asked():
     return task, lf.predict(task, starts=3, seed=5)
 
 
-@pytest.fixture
-def quick(asked, monkeypatch):
-    """No flow is followed: every task has the known answer, and the calls are noted."""
-    calls = []
-
-    def predict(task, **settings):
-        calls.append((task, settings))
-        return asked[1]
-
-    monkeypatch.setattr("localfields.theory.predict", predict)
-    return calls
-
-
 # -- what is told and written -----------------------------------------------------------------------------------
 
 

@@ -38,19 +38,6 @@ def files(arrays, folder):
     return folder
 
 
-@pytest.fixture
-def quick(asked, monkeypatch):
-    """No flow is followed: every task has the known answer, and the calls are noted."""
-    calls = []
-
-    def predict(task, **settings):
-        calls.append((task, settings))
-        return asked[1]
-
-    monkeypatch.setattr("localfields.theory.predict", predict)
-    return calls
-
-
 def same(stimulus, wanted):
     np.testing.assert_array_equal(stimulus.rows, wanted)
 

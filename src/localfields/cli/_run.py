@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,21 +61,26 @@ def output_files(name: str, out: str, plot: bool, overwrite: bool) -> tuple[Path
 
 def show_run(run: Any, target: Path | None, picture: Path | None) -> None:
     """Print what a run is, and write what was asked for."""
-    from .._files import publish
-    from ..store.export import export
+    from ..plots.trajectory import save_overview
 
     print(run)
     compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
     print(
         f"  ran in {seconds:.1f} s" if compiled is None else f"  compiled in {compiled:.1f} s, ran in {seconds:.1f} s"
     )
+    write_run(run, target, picture, save_overview)
+
+
+def write_run(run: Any, target: Path | None, picture: Path | None, save: Callable[[Any, Path], Any]) -> None:
+    """Write what was asked for, the picture as `save` draws it."""
+    from .._files import publish
+    from ..store.export import export
+
     if target is not None:
         export(run, target, overwrite=True)  # whether it may be replaced was asked before
         print(f"wrote {target}")
     if picture is not None:
-        from ..plots.trajectory import save_overview
-
-        publish(picture, lambda path: save_overview(run, path))
+        publish(picture, lambda path: save(run, path))
         print(f"drew {picture}")
 
 

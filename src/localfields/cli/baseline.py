@@ -10,7 +10,7 @@ from .._spec import Shape, fields, from_text, name_of, registered
 from ..experiments.texts import read_classes
 from ._data import leading_files
 from ._options import changed, field_options, run_one_of, use_compilation_cache, with_options, working
-from ._run import OUTPUT, output_files
+from ._run import OUTPUT, output_files, write_run
 
 ABOUT = """Fit a method that learns without labels to samples of a stimulus, and say which of its fields are localized:
 
@@ -79,9 +79,8 @@ def _read_classes(cls: Any, given: dict[str, str]) -> list[Any]:
 
 
 def _fit(task: Any, method: Any, out: str, plot: bool, overwrite: bool) -> None:
-    from .._files import publish
     from ..experiments import Experiment
-    from ..store.export import export
+    from ..plots.baselines import save_fields
 
     names = name_of(type(method.baseline)), name_of(type(task.stimuli[0]))
     target, picture = output_files("-".join(names), out, plot, overwrite)
@@ -89,14 +88,7 @@ def _fit(task: Any, method: Any, out: str, plot: bool, overwrite: bool) -> None:
     with working(f"fitting {names[0]} to {method.samples} samples"):
         found = Experiment(task, method=method).run()
     _print(found, method)
-    if target is not None:
-        export(found, target, overwrite=True)  # whether it may be replaced was asked before
-        print(f"wrote {target}")
-    if picture is not None:
-        from ..plots.baselines import save_fields
-
-        publish(picture, lambda path: save_fields(found, path))
-        print(f"drew {picture}")
+    write_run(found, target, picture, save_fields)
 
 
 def _print(found: Any, method: Any) -> None:

@@ -155,7 +155,21 @@ class Solution(Method):
         )
 
 
-class Experiment(Spec):
+class Digested(Spec):
+    """A specification with a name of its own, by which what became of it is found."""
+
+    def canonical(self) -> str:
+        """The specification as one line of JSON: keys sorted, numbers in one form, with the version of the schema."""
+        plain = {"schema": SCHEMA, **self.to_json()}
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form: the name under which the result is stored."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+
+class Experiment(Digested):
     """Task, network and method as one value, with a digest by which its result is found.
 
     Example:
@@ -178,16 +192,6 @@ class Experiment(Spec):
     precision: str = declare(
         "float32", Choice(("float32", "float64")), help="of training, and of first fields that are drawn"
     )
-
-    def canonical(self) -> str:
-        """The specification as one line of JSON: keys sorted, numbers in one form, with the version of the schema."""
-        plain = {"schema": SCHEMA, **self.to_json()}
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the canonical form: the name under which the result is stored."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
 
     @classmethod
     def of(cls, text: str) -> Experiment:

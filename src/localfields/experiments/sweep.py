@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import Choice, Count, Nested, Number, Seeds, Spec, declare, fields, number_values
-from .experiment import SCHEMA, Experiment, read_plain
+from .._spec import Choice, Count, Nested, Number, Seeds, declare, fields, number_values
+from .experiment import Digested, Experiment, read_plain
 from .paths import Path, Target, placed, resolve
 from .values import spread
 
@@ -51,7 +51,7 @@ class Axes:
         return [[name, list(values)] for name, values in value]
 
 
-class Sweep(Spec):
+class Sweep(Digested):
     """An experiment repeated over values of its fields, and over seeds.
 
     Points that differ in numbers alone (gains, lengthscales, learning rates, …) and in seeds run together, as ensembles
@@ -209,16 +209,6 @@ class Sweep(Spec):
         }
         columns["seed"] = [self.seeds[one] for one in seed]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-    def canonical(self) -> str:
-        """The specification as one line of JSON, with the version of the schema."""
-        plain = {"schema": SCHEMA, **self.to_json()}
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the canonical form."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
 
 
 def _check_size(together: Any, axes: Any, seeds: int) -> None:

@@ -107,8 +107,30 @@ def none(results: Results) -> Sequence[Any]:
     return ()
 
 
+class Named:
+    """What follows from the name of a figure and whether it is of our own."""
+
+    name: str
+    extra: bool
+
+    @property
+    def group(self) -> Group:
+        """Whose it is."""
+        return group_of(self.name, self.extra)
+
+    @property
+    def of_notes(self) -> bool:
+        """Whether it is one of the working notes, not of the paper."""
+        return is_of_notes(self.name)
+
+    @property
+    def stem(self) -> str:
+        """What its files are called."""
+        return stem(self.name)
+
+
 @dataclasses.dataclass(frozen=True)
-class PaperFigure:
+class PaperFigure(Named):
     """A figure of the paper, or of the working notes it grew from: experiments, and what is made of their results.
 
     Args:
@@ -132,21 +154,6 @@ class PaperFigure:
     experiments: Callable[[Scale], Mapping[str, Experiment]] = no_experiments
     questions: Callable[[Results], Sequence[Question]] = none
     extra: bool = False
-
-    @property
-    def group(self) -> Group:
-        """Whose it is."""
-        return group_of(self.name, self.extra)
-
-    @property
-    def of_notes(self) -> bool:
-        """Whether it is one of the working notes, not of the paper."""
-        return is_of_notes(self.name)
-
-    @property
-    def stem(self) -> str:
-        """What its files are called."""
-        return stem(self.name)
 
 
 NOTES = "notes/"

@@ -16,7 +16,7 @@ from .._files import publish
 from ..experiments import Experiment, run_or_load
 from ..store import Store
 from ..trajectory import Trajectory
-from .base import Claim, Group, PaperFigure, Question, Results, Scale, group_of, is_of_notes, stem
+from .base import Claim, Named, PaperFigure, Question, Results, Scale
 
 SUFFIXES = (".pdf", ".svg", ".png")
 LEDGER = "claims.json"
@@ -26,7 +26,7 @@ Tell = Callable[[str, float], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Made:
+class Made(Named):
     """A figure as made: what the report says of it.
 
     Args:
@@ -58,21 +58,6 @@ class Made:
     claims: tuple[Claim, ...]
     questions: tuple[Question, ...] = ()
     extra: bool = False
-
-    @property
-    def group(self) -> Group:
-        """Whose it is."""
-        return group_of(self.name, self.extra)
-
-    @property
-    def of_notes(self) -> bool:
-        """Whether it is one of the working notes, not of the paper."""
-        return is_of_notes(self.name)
-
-    @property
-    def stem(self) -> str:
-        """What its files are called."""
-        return stem(self.name)
 
 
 class Interrupted(Exception):

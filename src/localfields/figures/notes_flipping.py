@@ -61,7 +61,7 @@ def draw(results: Results) -> Any:
     """As the note: agreement of gates over time, kurtosis of preactivations, final fields; a row a gain."""
     from matplotlib.figure import Figure
 
-    from ..plots.fields import SMALL
+    from ..plots.fields import SMALL, make_small
     from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
     figure: Any = Figure(figsize=(11, 5.8), layout="constrained")
@@ -105,11 +105,7 @@ def draw(results: Results) -> Any:
         ax.set_title(title, fontsize=9, color=GREEN if title.startswith("ours") else "black")
     for ax, label in zip(grid[1], ("flow time", "flow time", "site", "neuron"), strict=True):
         ax.set_xlabel(label)
-    for ax in grid.ravel():
-        ax.tick_params(labelsize=SMALL)
-        ax.xaxis.label.set_fontsize(SMALL)
-        ax.yaxis.label.set_fontsize(SMALL)
-        ax.spines[["top", "right"]].set_visible(False)
+    make_small(grid.ravel())
     return figure
 
 

@@ -92,7 +92,7 @@ def draw(results: Results) -> Any:
     """Fields of growing gain with their Gabors, and the parameters of all fits."""
     from matplotlib.figure import Figure
 
-    from ..plots.fields import SMALL
+    from ..plots.fields import SMALL, make_small
     from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
     figure: Any = Figure(figsize=(11, 5.8), layout="constrained")
@@ -127,11 +127,7 @@ def draw(results: Results) -> Any:
     grid[1, 1].legend(frameon=False, fontsize=SMALL - 1)
     _draw_uncertainty(grid[1, 3], results)
     grid[1, 3].set_title("ours: uncertainty along the run", fontsize=9, color=GREEN)
-    for ax in grid.ravel():
-        ax.tick_params(labelsize=SMALL)
-        ax.xaxis.label.set_fontsize(SMALL)
-        ax.yaxis.label.set_fontsize(SMALL)
-        ax.spines[["top", "right"]].set_visible(False)
+    make_small(grid.ravel())
     return figure
 
 

@@ -124,7 +124,7 @@ def draw(results: Results) -> Any:
     """The race by loss and by time, where it ends, what a neuron does, more gates, and how fast modes go."""
     from matplotlib.figure import Figure
 
-    from ..plots.fields import SMALL
+    from ..plots.fields import make_small
 
     figure: Any = Figure(figsize=(11.5, 6.8), layout="constrained")
     grid = figure.subplots(2, 3)
@@ -134,11 +134,7 @@ def draw(results: Results) -> Any:
     _draw_frozen(grid[1, 0], results)
     _draw_numbers(grid[1, 1], results)
     _draw_spectra(grid[1, 2], results)
-    for ax in grid.ravel():
-        ax.tick_params(labelsize=SMALL)
-        ax.xaxis.label.set_fontsize(SMALL)
-        ax.yaxis.label.set_fontsize(SMALL)
-        ax.spines[["top", "right"]].set_visible(False)
+    make_small(grid.ravel())
     return figure
 
 

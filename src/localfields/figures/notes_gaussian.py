@@ -75,7 +75,7 @@ def draw(results: Results) -> Any:
     """Fields over time, trained and solved; both in frequency space; the basis; and which wave is left."""
     from matplotlib.figure import Figure
 
-    from ..plots.fields import SMALL, add_time_bar, draw_over_time
+    from ..plots.fields import SMALL, add_time_bar, draw_over_time, make_small
     from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
     figure: Any = Figure(figsize=(11, 6.6), layout="constrained")
@@ -106,11 +106,7 @@ def draw(results: Results) -> Any:
     five.set(xlabel="flow time", ylabel="distance (% of ‖w‖)", ylim=(0, None))
     five.set_title("ours: trained against closed form, all seeds", fontsize=9, color=GREEN)
     _draw_waves(six, run)
-    for ax in (one, two, three, four, five, six):
-        ax.tick_params(labelsize=SMALL)
-        ax.xaxis.label.set_fontsize(SMALL)
-        ax.yaxis.label.set_fontsize(SMALL)
-        ax.spines[["top", "right"]].set_visible(False)
+    make_small((one, two, three, four, five, six))
     return figure
 
 

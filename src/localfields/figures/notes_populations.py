@@ -173,7 +173,7 @@ def draw(results: Results) -> Any:
 
 
 def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -> None:
-    from ..plots.fields import SMALL
+    from ..plots.fields import SMALL, make_small
     from ..plots.populations import NEGATIVE, POSITIVE
     from ..plots.stimulus import GRAY, GREEN
 
@@ -206,11 +206,7 @@ def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -
     four.set_title("ours: both localize at high gain", fontsize=9, color=GREEN)
     for ax in (one, two):
         ax.set_xlabel("site")
-    for ax in (one, two, three, four):
-        ax.tick_params(labelsize=SMALL)
-        ax.xaxis.label.set_fontsize(SMALL)
-        ax.yaxis.label.set_fontsize(SMALL)
-        ax.spines[["top", "right"]].set_visible(False)
+    make_small((one, two, three, four))
 
 
 def by_gain(results: Results) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,15 @@ def draw_over_time(
     ax.locator_params(axis="x", integer=True, nbins=6)
     ax.autoscale_view(scalex=False)
     ax.tick_params(labelsize=SMALL)
+
+
+def make_small(axes: Iterable[Any]) -> None:
+    """Panels among many: small ticks and labels, no frame above and on the right."""
+    for ax in axes:
+        ax.tick_params(labelsize=SMALL)
+        ax.xaxis.label.set_fontsize(SMALL)
+        ax.yaxis.label.set_fontsize(SMALL)
+        ax.spines[["top", "right"]].set_visible(False)
 
 
 def add_time_bar(figure: Any, axes: Any, until: float, label: str = "flow time") -> Any:

@@ -10,11 +10,10 @@ import numpy as np
 from .._check import Said, refuse
 from ..networks import Committee, Network
 from ..networks.base import Params
-from ..stimuli import DenseGaussian, Gaussian
 from ..tasks import Discrimination
 from ._pairs import erf_mean
-from .base import Covariance, Flow, Theory, covariance_of
-from .committee import ERF, fixed_biases, law_field
+from .base import Covariance, Flow, Theory
+from .committee import ERF, check_gaussian, gaussian_classes, law_field
 
 
 class AbsoluteFlow(Flow):
@@ -73,25 +72,13 @@ class AbsoluteCommittee(Theory):
             got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
             advice = "Use loss='absolute', labels='signs'."
             refuse("The task for AbsoluteCommittee", got, "the absolute loss with labels of ±1", advice)
-        for stimulus in task.stimuli:
-            stimulus.require_one("for AbsoluteCommittee")
-            if self.law == "exact" and not isinstance(stimulus, (Gaussian, DenseGaussian)):
-                advice = "Use its `.gaussian_clone()`, or law='gaussian' to describe it by its covariance alone."
-                refuse("Every stimulus for AbsoluteCommittee", stimulus, "Gaussian", advice)
-            if not stimulus.sign_symmetric:
-                got = Said(f"{stimulus!r}, which is not sign symmetric")
-                refuse("Every stimulus for AbsoluteCommittee", got, "sign symmetric", "Use the coding by signs.")
+        check_gaussian(task, "AbsoluteCommittee", self.law)
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Loss and gradient in closed form."""
         self.check(task, network)
         with jax.enable_x64(True):
             return AbsoluteFlow(
-                covariances=tuple(covariance_of(np.asarray(s.covariance(), np.float64), s.shape) for s in task.stimuli),
-                labels=jnp.asarray(task.targets()[:, 0]),
-                priors=jnp.asarray(task.priors),
-                bias=jnp.asarray(fixed_biases(network)),
-                l1=jnp.asarray(float(task.l1)),
-                l2=jnp.asarray(float(task.l2)),
+                **gaussian_classes(task, network),
                 slope=ERF[network.activation],  # pyright: ignore[reportAttributeAccessIssue]
             )

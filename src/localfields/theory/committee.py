@@ -82,29 +82,41 @@ class CommitteeTheory(Theory):
         if task.loss != "mse" or task.outputs != 1:
             got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
             refuse(f"The task for {name}", got, "mean squared error with one number a class", "Use loss='mse'.")
-        for stimulus in task.stimuli:
-            stimulus.require_one(f"for {name}")
-            if self.law == "exact" and not isinstance(stimulus, (Gaussian, DenseGaussian)):
-                advice = "Use its `.gaussian_clone()`, or law='gaussian' to describe it by its covariance alone."
-                refuse(f"Every stimulus for {name}", stimulus, "Gaussian", advice)
-            if not stimulus.sign_symmetric:
-                got = Said(f"{stimulus!r}, which is not sign symmetric")
-                refuse(f"Every stimulus for {name}", got, "sign symmetric", "Use the coding by signs.")
+        check_gaussian(task, name, self.law)
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Loss and gradient in closed form."""
         self.check(task, network)
         with jax.enable_x64(True):
             return CommitteeFlow(
-                covariances=tuple(covariance_of(np.asarray(s.covariance(), np.float64), s.shape) for s in task.stimuli),
-                labels=jnp.asarray(task.targets()[:, 0]),
-                priors=jnp.asarray(task.priors),
-                bias=jnp.asarray(fixed_biases(network)),
-                l1=jnp.asarray(float(task.l1)),
-                l2=jnp.asarray(float(task.l2)),
+                **gaussian_classes(task, network),
                 activation=network.activation,  # pyright: ignore[reportAttributeAccessIssue]
                 terms=getattr(self, "terms", 0),
             )
+
+
+def check_gaussian(task: Discrimination, name: str, law: str) -> None:
+    """Refuse classes that a closed form for Gaussian data does not cover; it is named in the message."""
+    for stimulus in task.stimuli:
+        stimulus.require_one(f"for {name}")
+        if law == "exact" and not isinstance(stimulus, (Gaussian, DenseGaussian)):
+            advice = "Use its `.gaussian_clone()`, or law='gaussian' to describe it by its covariance alone."
+            refuse(f"Every stimulus for {name}", stimulus, "Gaussian", advice)
+        if not stimulus.sign_symmetric:
+            got = Said(f"{stimulus!r}, which is not sign symmetric")
+            refuse(f"Every stimulus for {name}", got, "sign symmetric", "Use the coding by signs.")
+
+
+def gaussian_classes(task: Discrimination, network: Network) -> dict[str, Any]:
+    """What a flow on Gaussian data knows of its task, in the names of its fields."""
+    return {
+        "covariances": tuple(covariance_of(np.asarray(s.covariance(), np.float64), s.shape) for s in task.stimuli),
+        "labels": jnp.asarray(task.targets()[:, 0]),
+        "priors": jnp.asarray(task.priors),
+        "bias": jnp.asarray(fixed_biases(network)),
+        "l1": jnp.asarray(float(task.l1)),
+        "l2": jnp.asarray(float(task.l2)),
+    }
 
 
 def fixed_biases(network: Network) -> np.ndarray:
