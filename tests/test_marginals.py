@@ -13,7 +13,7 @@ import scipy.stats
 from marginal_laws import ALL, DENSE, SAMPLED, TAILS, named, panels
 
 import localfields as lf
-from localfields._spec import registered
+from localfields._spec import member, registered
 from localfields.marginals import (
     Algebraic,
     Empirical,
@@ -306,6 +306,34 @@ def test_cdf_of_the_other_laws():
 def test_from_normal_is_the_quantile_of_the_normal_cdf(law):
     z = np.linspace(-4, 4, 161)
     np.testing.assert_allclose(law.from_normal(z), law.quantile(scipy.special.ndtr(z)), rtol=1e-9, atol=1e-14)
+
+
+# -- sweeps -----------------------------------------------------------------------------------------------------
+
+SWEPT = {
+    "algebraic": Algebraic([5.0, 6.0]),
+    "erf-normal": ErfNormal([1.0, 2.0]),
+    "normal-mixture": NormalMixture([0.3, 0.8]),
+    "student-t": StudentT([5.0, 6.0]),
+}
+STATISTICS = {
+    "kurtosis": lambda law: law.kurtosis,
+    "mean_abs": lambda law: law.mean_abs,
+    "abs_moment": lambda law: law.abs_moment(3),
+    "nodes": lambda law: law.nodes()[0],
+    "hermite": lambda law: law.hermite(),
+    "correlation": lambda law: law.correlation([0.3, 0.5, 0.7]),
+    "latent_correlation": lambda law: law.latent_correlation([0.3, 0.5, 0.7]),
+}
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("name", SWEPT)
+def test_a_sweep_has_no_statistics(name, statistic):
+    told = r"^`(k|gain|separation|nu)` must be one number to take statistics of, got 2 values\. An array sweeps"
+    with pytest.raises(lf.InputError, match=told):
+        STATISTICS[statistic](SWEPT[name])
+    assert np.isfinite(STATISTICS[statistic](member(SWEPT[name], 1))).all()
 
 
 # -- the quadrature rule ----------------------------------------------------------------------------------------

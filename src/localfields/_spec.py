@@ -49,12 +49,17 @@ class Nested:
         return value
 
     def parse(self, name: str, text: str) -> Spec:
-        """Read `laplace` or `algebraic:k=5` from the command line."""
+        """Read `laplace`, `algebraic:k=5` or `given:row=1,0.5,0.25,0.5` from the command line."""
         kind, _, rest = text.partition(":")
         cls = find(self.family, kind)
         options: dict[str, str] = {}
+        key = ""
         for part in rest.split(",") if rest else []:
-            key, _, text_value = part.partition("=")
+            name_of_field, equals, text_value = part.partition("=")
+            if not equals and options:  # more of a row: `given:row=1,0.5,0.25`
+                options[key] += f",{part}"
+                continue
+            key = name_of_field
             options[key] = text_value
         return from_text(cls, options)
 
@@ -155,6 +160,13 @@ class Spec(eqx.Module):
         """
         now = {field.name: getattr(self, field.name) for field, _ in fields(type(self))}
         return type(self)(**{**now, **changes})
+
+    def require_one(self, purpose: str) -> None:
+        """Refuse a sweep where one value is needed."""
+        for name, value in number_values(self):
+            if np.ndim(value):
+                advice = "An array sweeps an ensemble in training; give one number here."
+                refuse(f"`{name}`", Said(f"{np.size(value)} values"), f"one number {purpose}", advice)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain-value form, which `localfields.from_json` reads back."""

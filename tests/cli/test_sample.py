@@ -73,6 +73,15 @@ def test_nested_specifications(folder):
     assert stimulus.to_json() == wanted.to_json()
 
 
+def test_a_kernel_given_by_its_row(folder):
+    main("sample gaussian --shape 4 --kernel given:row=1,0.5,0.25,0.5 --num 5 --out x.npz".split())
+    with np.load(folder / "x.npz") as archive:
+        stimulus = lf.from_json(json.loads(str(archive["specification"])))
+    assert stimulus.to_json() == lf.stimuli.Gaussian(4, kernel=[1, 0.5, 0.25, 0.5]).to_json()
+    with pytest.raises(SystemExit):
+        main("sample gaussian --shape 4 --kernel given:1,0.5 --num 5 --out y.npz".split())
+
+
 def test_a_file_is_not_overwritten_unasked(folder, capsys):
     target = folder / "x.npy"
     target.write_text("precious")

@@ -20,6 +20,7 @@ from .._spec import Number, Spec, number
 from .._types import namespace
 
 STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every law here
+STATISTICS = "to take statistics of"  # what a sweep of laws is refused for
 SETTLED = 1e-12  # a mean this near 0 and a deviation this near 1 are left alone, so that settling twice is once
 
 
@@ -203,6 +204,7 @@ class SymmetricLaw(Marginal):
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Double-exponential nodes in v: they resolve the small scales, the tails and both ends at once."""
+        self.require_one(STATISTICS)
         v, delta, p = uniform_rule()
         return self.scale * self.size(v, delta), p  # type: ignore[attr-defined]
 
@@ -226,6 +228,7 @@ def normal_rule() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hermite(law: Marginal, order: int) -> np.ndarray:
+    law.require_one(STATISTICS)
     points, weights = np.polynomial.legendre.leggauss(16)
     end = 2 * math.sqrt(order) + 14
     edges = np.linspace(0, end, math.ceil(end / 0.25) + 1)

@@ -10,7 +10,7 @@ import scipy.special
 
 from .._spec import number
 from .._types import namespace
-from .base import Marginal, SymmetricLaw, normal_rule, scale_field
+from .base import STATISTICS, Marginal, SymmetricLaw, normal_rule, scale_field
 
 
 class TwoPoint(SymmetricLaw):
@@ -80,6 +80,7 @@ class Normal(Marginal):
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Double-exponential nodes on the half line."""
+        self.require_one(STATISTICS)
         z, p = normal_rule()
         return self.scale * z, p
 
@@ -150,11 +151,13 @@ class ErfNormal(Marginal):
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Double-exponential nodes of the latent normal."""
+        self.require_one(STATISTICS)
         z, p = normal_rule()
         return np.asarray(self.from_normal(z)), p
 
     def correlation(self, latent: Any) -> np.ndarray:
         """The arcsine law, arcsin(ρr)/arcsin ρ."""
+        self.require_one(STATISTICS)
         twice = 2 * self._gain**2
         return np.asarray(np.arcsin(np.clip(latent, -1, 1) * (twice / (1 + twice))) / self._arcsine())
 
@@ -168,6 +171,7 @@ class ErfNormal(Marginal):
             return 1.0
         if order == 4:
             # E erf(gZ)⁴ = (24/π²) ∫₀^{arcsin ρ} arcsin(sin θ/(1 + 2 sin θ)) dθ (Plackett); 𝒵⁴ = (4/π²) arcsin²ρ.
+            self.require_one(STATISTICS)
             points, weights = np.polynomial.legendre.leggauss(24)
             end = self._arcsine()
             sine = np.sin(end * (1 + points) / 2)
@@ -199,6 +203,7 @@ class Algebraic(SymmetricLaw):
     @property
     def tail_index(self) -> float:
         """The exponent of the tail, k."""
+        self.require_one(STATISTICS)
         return float(self.k)
 
     def deviation(self) -> Any:

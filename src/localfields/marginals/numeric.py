@@ -18,7 +18,7 @@ from jax.core import Tracer
 from .._check import Said, refuse, shorten
 from .._spec import Count, Row, declare, derived, number, number_values
 from .._types import namespace
-from .base import SETTLED, Marginal, SymmetricLaw, scale_field, uniform_rule
+from .base import SETTLED, STATISTICS, Marginal, SymmetricLaw, scale_field, uniform_rule
 
 GRID_END, GRID_STEP = 8.0, 1 / 256
 GRID = np.arange(-2048, 2049) * GRID_STEP
@@ -77,6 +77,7 @@ class StudentT(TabulatedLaw):
     @property
     def tail_index(self) -> float:
         """The degrees of freedom, ν."""
+        self.require_one(STATISTICS)
         return float(self.nu)
 
     def size(self, v: Any, delta: Any) -> Any:
@@ -123,6 +124,7 @@ class NormalMixture(TabulatedLaw):
     @property
     def width(self) -> float:
         """Standard deviation of each normal, √(1 − m²)."""
+        self.require_one(STATISTICS)
         return math.sqrt((1 - self.separation) * (1 + self.separation))
 
     def _exceeds(self, x: Any) -> Any:
@@ -423,6 +425,7 @@ class SphereProjection(SymmetricLaw):
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Product of the radius's nodes with those of |U|."""
+        self.require_one(STATISTICS)
         radii, weights = self._radii()
         v, delta, p = uniform_rule()
         b = (self.dimension - 1) / 2

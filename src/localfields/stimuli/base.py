@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
+from .._check import refuse
 from .._random import make_key
-from .._spec import Count, Nested, Shape, Spec, declare, number, number_values
+from .._spec import Count, Nested, Shape, Spec, declare, number
 from .._types import working_dtype
 from ..lattice import Given, Kernel, SquaredExponential, colored
 from ..marginals import Marginal
@@ -102,13 +102,6 @@ class Stimulus(Spec):
         self.require_one("to sample from")
         return _compiled_draw(self, as_key(key), num)
 
-    def require_one(self, purpose: str) -> None:
-        """Refuse a sweep where one stimulus is needed."""
-        for name, value in number_values(self):
-            if np.ndim(value):
-                advice = "An array sweeps an ensemble in training; give one number here."
-                refuse(f"`{name}`", Said(f"{np.size(value)} values"), f"one number {purpose}", advice)
-
     def gaussian_clone(self) -> Gaussian | DenseGaussian:
         """The Gaussian with the same mean and covariance: what is left when only second-order structure matters.
 
@@ -166,7 +159,9 @@ def lengthscale_field(default: float = 3.0) -> Any:
 
 def kernel_field() -> Any:
     """Declare the correlation kernel: a name, a row, or a function of distance in units of ξ."""
-    help = "correlation against distance: squared-exponential or periodized; in Python also a row, or a function of d/ξ"
+    help = (
+        "correlation against distance: squared-exponential, periodized, given:row=1,.5,…; in Python a function of d/ξ"
+    )
     return declare(SquaredExponential(), Nested("kernel"), symbol="C", help=help)
 
 
