@@ -38,7 +38,7 @@ def test_it_loads_alone_and_fits(browser, page_file, width, scheme):  # noqa: F8
     assert inner <= outer == width  # nothing scrolls sideways
     picture = page.locator("img")
     assert picture.evaluate("image => image.complete && image.naturalWidth") > 1000 and picture.get_attribute("alt")
-    assert page.locator("h1 b").inner_text().lower().startswith("undecided")
+    assert page.locator("h1 strong").inner_text().lower().startswith("undecided")
     for cell in page.locator("th, td").all():
         box = cell.bounding_box()
         assert 0 <= box["x"] and box["x"] + box["width"] <= width

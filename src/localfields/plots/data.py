@@ -32,8 +32,8 @@ PAGE = """<!doctype html>
 }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 0 auto; padding: 1.2rem;
   background: var(--page); color: var(--ink); }}
-h1 {{ font-size: 1.5rem; line-height: 1.25; }} h1 b {{ display: block; font-size: 1.9rem; }}
-h1 b::first-letter {{ text-transform: uppercase; }}
+h1 {{ font-size: 1.5rem; line-height: 1.25; }} h1 strong {{ display: block; font-size: 1.9rem; }}
+h1 strong::first-letter {{ text-transform: uppercase; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; margin-top: 1rem; }}
 th, td {{ text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid var(--line); }}
 th {{ font-weight: 500; color: var(--soft); width: 11rem; }} td {{ overflow-wrap: anywhere; }}
@@ -43,7 +43,7 @@ img {{ display: block; width: 100%; min-width: 44rem; height: auto; }}
 .small {{ font-size: .9rem; color: var(--soft); overflow-wrap: anywhere; }}
 @media (max-width: 40rem) {{ th {{ width: 6rem; }} th, td {{ padding: .35rem .4rem; }} }}
 </style></head><body>
-<h1>{question} <b>{verdict}</b></h1>
+<h1>{question} <strong>{verdict}</strong></h1>
 <p>{reason}</p>
 {advice}
 <div class="scroll"><img alt="{alt}" src="data:image/png;base64,{picture}"></div>
