@@ -212,3 +212,21 @@ def test_the_limits_are_told_in_words():
     words = " ".join(Limits(sites=123, seconds=45, sessions=7, record_bytes=8_000_000).words())
     for part in ("123 sites", "45 s", "7 pages", "8 MB", "2e10"):
         assert part in words
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({"stimulus": "student-t", "nu": ",".join(["5"] * 50_000)}, "`nu` must be at most 100 values here, got 50000"),
+        ({"stimulus": "nlgp", "xi": "1," * 150_000}, "characters"),
+        ({"stimulus": "nlgp", "shape": "4096x4096"}, "number of sites"),
+        ({"stimulus": "samples"}, "Samples, whose `data` may name a file"),
+        ({"stimulus": "copula", "marginal_law": "samples:data=x"}, "Samples"),
+    ],
+)
+def test_texts_are_looked_at_before_anything_is_made(texts, words):
+    """Fifty thousand classes would keep the server from everybody else for half a minute."""
+    begin = time.perf_counter()
+    with pytest.raises(InputError, match=words):
+        Limits().check_texts(texts)
+    assert time.perf_counter() - begin < 0.5

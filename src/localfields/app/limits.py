@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .._check import Said, refuse
@@ -95,6 +95,24 @@ class Limits:
         self.check(experiment)
         return experiment
 
+    def check_texts(self, texts: Mapping[str, str]) -> None:
+        """Refuse, before anything is made of them, texts by field that name what reads files, or are too large.
+
+        Raises:
+            InputError: When they do, or are.
+        """
+        size = sum(len(name) + len(text) for name, text in texts.items())
+        if size > self.text:
+            refuse("The texts of an experiment", Said(f"{size} characters"), f"at most {self.text}", SMALLER)
+        check_words(texts.values())
+        for name, text in texts.items():
+            count = text.count(",") + 1
+            if count > self.members:
+                refuse(f"`{name}`", Said(f"{count} values"), f"at most {self.members} values here", SMALLER)
+        sites = math.prod(Shape().parse("shape", texts.get("shape", "40")))
+        if sites > self.sites:
+            refuse("The number of sites", sites, f"at most {self.sites} here", SMALLER)
+
     def check(self, experiment: Experiment) -> None:
         """Refuse an experiment that is too large, or not for visitors.
 
@@ -146,14 +164,10 @@ class Limits:
     def _check_plain(self, plain: Any) -> None:
         """Look through JSON for what must not even be constructed."""
         parts = 0
-        for one in _walk(plain):
-            if isinstance(one, str):
-                # A nested value may be written `name:field=value`.
-                for word in re.split(r"[:,=]", one):
-                    for family in FAMILIES:
-                        if word in (known := registered(family)):
-                            check_kinds(known[word])
-            elif isinstance(one, dict) and isinstance(one.get("type"), str):
+        whole = list(_walk(plain))
+        check_words(one for one in whole if isinstance(one, str))
+        for one in whole:
+            if isinstance(one, dict) and isinstance(one.get("type"), str):
                 parts += 1
                 family, _, name = one["type"].partition("/")
                 cls = registered(family).get(name)
@@ -212,6 +226,14 @@ def _parts(value: Any) -> Iterator[Spec]:
             yield one
             for field, _ in fields(type(one)):
                 yield from _parts(getattr(one, field.name))
+
+
+def check_words(texts: Iterable[str]) -> None:
+    """Refuse texts in which a class is named that a visitor may not ask for, as in `name:field=value`."""
+    odd = {name: cls for family in FAMILIES for name, cls in registered(family).items() if not is_plain(cls)}
+    for text in texts:
+        for word in odd.keys() & re.split(r"[:,=]", text):
+            check_kinds(odd[word])
 
 
 def is_plain(cls: type[Spec]) -> bool:

@@ -152,7 +152,7 @@ class Pool:
                 words = f"The queue is full: {waiting} requests are waiting. Try again in a minute."
                 self._post(job, say.Failed("The explorer is being closed." if self._closed else words))
             else:
-                if request.kind == "run" and request.checkpoint is None:
+                if request.kind == "run" and request.checkpoint is None and not background:
                     self._enter(job, "theory", "thinking")
                 self._enter(job, stage, lane)
         self._rouse()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import re
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
 from .._check import Said, refuse
-from .._spec import Shape, Spec, fields, registered
+from .._spec import Spec, fields
 from ..experiments import Experiment
 from ..experiments.texts import experiment_of
-from .limits import FAMILIES, Limits, check_kinds
+from .limits import Limits
 
 BESIDE = "beside"  # the setting of the run that is kept for comparison, as an address within the address
 VIEW = ("theme",)  # what an address may say besides
@@ -33,11 +31,11 @@ def to_query(texts: Mapping[str, str], beside: Mapping[str, str] | None = None) 
     return urllib.parse.urlencode(whole, safe=",:", quote_via=urllib.parse.quote)
 
 
-def from_query(query: str, limits: Limits) -> tuple[dict[str, str], dict[str, str] | None]:
-    """The texts of an address, and those of the run beside it; an address without any has none.
+def texts_in(query: str, limits: Limits) -> dict[str, str]:
+    """The texts of an address by their names, unread.
 
     Raises:
-        InputError: When it is no address of this page, or spells an experiment that is illegal or too large.
+        InputError: When they are no such texts, or one is given twice.
     """
     if len(query) > limits.text:
         refuse("The link", Said(f"{len(query)} characters"), f"at most {limits.text}", "Copy it again.")
@@ -48,6 +46,16 @@ def from_query(query: str, limits: Limits) -> tuple[dict[str, str], dict[str, st
     texts = {name: text for name, text in pairs if name not in VIEW}
     if len(texts) < len([name for name, _ in pairs if name not in VIEW]):
         refuse("The link", Said("a field twice"), "each field once", "Remove one of them.")
+    return texts
+
+
+def from_query(query: str, limits: Limits) -> tuple[dict[str, str], dict[str, str] | None]:
+    """The texts of an address, and those of the run beside it; an address without any has none.
+
+    Raises:
+        InputError: When it is no address of this page, or spells an experiment that is illegal or too large.
+    """
+    texts = texts_in(query, limits)
     other = texts.pop(BESIDE, None)
     if texts:
         read(texts, limits)
@@ -60,21 +68,10 @@ def read(texts: Mapping[str, str], limits: Limits) -> Experiment:
     Raises:
         InputError: When it is not.
     """
-    _check_harmless(texts, limits)
+    limits.check_texts(texts)
     experiment = experiment_of(texts)
     limits.check(experiment)
     return experiment
-
-
-def _check_harmless(texts: Mapping[str, str], limits: Limits) -> None:
-    """Refuse, before anything is made of them, texts that name what reads files, and lattices too large to hold."""
-    for text in texts.values():
-        for word in re.split(r"[:,=]", text):
-            for family in FAMILIES:
-                if word in (known := registered(family)):
-                    check_kinds(known[word])
-    if math.prod(Shape().parse("shape", texts.get("shape", "40"))) > limits.sites:
-        refuse("The number of sites", texts["shape"], f"at most {limits.sites} here", "Choose a smaller lattice.")
 
 
 def to_python(experiment: Experiment) -> str:

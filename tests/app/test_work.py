@@ -1,0 +1,130 @@
+"""What a worker computes, without processes: answers, verdicts, theories, gates, what is stored."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import localfields as lf
+from localfields.app import messages as say
+from localfields.app import work
+from localfields.app.limits import Limits, is_plain
+from localfields.store import Store
+
+from .helpers import asked, experiment
+
+
+def carried_out(stage, one, store=None, limits=None, stop=lambda: "", **more):
+    said = []
+    kind = "run" if stage in ("run", "theory") else "answer"
+    work.carry_out(stage, asked(kind, one, **more), limits or Limits(), store, said.append, stop)
+    return said
+
+
+def task_of(cls):
+    """Two classes of a stimulus, the second different if it has a number."""
+    one = cls()
+    names = [name for name in ("xi", "coupling", "smallest") if hasattr(one, name)]
+    return lf.Discrimination(one, one.replace(**{names[0]: 0.9 * getattr(one, names[0])}) if names else one)
+
+
+STIMULI = [cls for cls in lf._spec.registered("stimulus").values() if is_plain(cls)]
+
+
+@pytest.mark.parametrize("cls", STIMULI, ids=lambda cls: cls.__name__)
+def test_every_stimulus_has_an_answer(cls):
+    task = task_of(cls)
+    (answer,) = carried_out("answer", lf.Experiment(task))
+    assert [one.shape for one in answer.samples] == [(4, *task.shape)] * 2
+    assert [one.shape for one in answer.covariances] == [(task.shape[0] // 2 + 1,)] * 2
+    law = task.stimuli[1].marginal()
+    assert (answer.density is None) == (law is None) and (answer.amplifier is None) <= bool(answer.marginal_missing)
+    if answer.density is not None:
+        x, p = answer.density
+        assert math.isclose(p.sum() if answer.atoms else np.trapezoid(p, x), 1, abs_tol=0.02)
+        assert np.isclose(answer.kurtosis, law.excess_kurtosis, equal_nan=True)
+    if answer.amplifier is not None:
+        a, phi = answer.amplifier
+        assert math.isclose(phi[1] / a[1], answer.slope, rel_tol=0.05)
+
+
+def test_covariances_are_against_distance():
+    stimulus = lf.stimuli.NLGP((8, 6), xi=1.2, gain=2)
+    assert np.allclose(work._row(stimulus), stimulus.covariance()[:5, 0])
+    # Of a stimulus whose covariance depends on place: the mean over places.
+    block = lf.stimuli.BlockPulse((12,), length=4)
+    whole = block.covariance().reshape(12, 12)
+    assert np.allclose(work._row(block)[3], np.mean([whole[i, (i + 3) % 12] for i in range(12)]))
+
+
+def test_densities_are_those_of_the_law():
+    x, p, atoms = work._density(lf.marginals.Normal())
+    assert not atoms and np.allclose(p, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=1e-4)
+    x, p, atoms = work._density(lf.marginals.TwoPoint(scale=2.0))
+    assert atoms and x.tolist() == [-2, 2] and p.tolist() == [0.5, 0.5]
+    x, p, atoms = work._density(lf.marginals.Empirical([1.0, 1.0, 3.0], [1.0]))
+    assert atoms and x.tolist() == [1, 3] and np.allclose(p, [2 / 3, 1 / 3])
+
+
+def test_warnings_become_notes():
+    with pytest.warns(UserWarning, match="not positive"):
+        task = lf.Discrimination(*(lf.stimuli.NLGP((12,), xi=xi) for xi in (1, 4)))
+    text = lf.Experiment(task).canonical()
+    (answer,) = carried_out("answer", text)
+    assert len(answer.notes) >= 1 and "kernel is not positive" in answer.notes[0]
+
+
+def test_verdict_is_that_of_predict():
+    one = experiment()
+    (verdict,) = carried_out("verdict", one)
+    direct = lf.predict(one.task)
+    assert (verdict.verdict, verdict.text) == (direct.verdict, str(direct)) and verdict.ipr == direct.ipr
+
+
+def test_no_theory_says_why():
+    one = lf.Experiment(experiment().task, lf.networks.TwoLayer(3), experiment().method)
+    (theory,) = carried_out("theory", one)
+    assert theory.weights is None and "SingleNeuron" in theory.missing
+
+
+def test_theory_of_a_sweep_is_one_a_member():
+    task = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=np.array([j, 0.5])) for j in (0.3, 0.7)))
+    one = lf.Experiment(task, method=experiment().method)
+    (theory,) = carried_out("theory", one)
+    assert theory.weights.shape[0] == 2
+    alone = lf.Experiment(experiment().task, method=experiment().method)
+    (single,) = carried_out("theory", alone)
+    assert np.allclose(theory.weights[0], single.weights[0], atol=1e-5)
+    assert not np.allclose(theory.weights[1], single.weights[0], atol=1e-2)
+
+
+def test_gates_are_those_of_the_analysis():
+    one = experiment(members=6, steps=300, every=3)
+    run = one.run()
+    gates = work.gates(run, one)
+    assert gates is not None and gates.agreement.shape == (4, 48, 1) and gates.times.shape == (48,)
+    direct = lf.analysis.gates_along(run.members(slice(0, 4)), one.task, reference="final", num=2000)
+    which = np.isin(run.times, gates.times)
+    assert np.allclose(gates.agreement, direct.agreement[:, which])  # few patterns: both are exact
+
+
+def test_a_store_that_is_full_keeps_nothing_more(tmp_path):
+    store = Store(tmp_path)
+    said = carried_out("run", one := experiment(), store)
+    assert said[-1].stored and one.digest in store and work.stored_bytes(store) > 0
+    full = dataclasses.replace(Limits(), store_bytes=0)
+    said = carried_out("run", other := experiment(seed=1), store, full)
+    assert not said[-1].stored and "full" in said[-1].note and other.digest not in store
+    said = carried_out("run", one, store, full)  # what is there is shown
+    assert said[-1].stored and [type(message) for message in said] == [say.Records, say.Gates, say.Done]
+
+
+def test_a_member_that_diverges_is_told():
+    said = carried_out("run", experiment(learning_rate=1e6, steps=100))
+    assert said[-1].stopped == "finished" and said[-1].outcomes[0].startswith(("diverged", "non-finite"))
+
+
+def test_a_cancelled_run_sends_no_checkpoint():
+    said = carried_out("run", experiment(steps=2000), stop=lambda: "cancel")
+    assert not [one for one in said if isinstance(one, (say.Checkpoint, say.Done))]
