@@ -16,6 +16,15 @@ STYLE = """
 .nav-pages a.here { opacity: 1; border-bottom: 2px solid #E69F00; }
 .nav-pages a:focus-visible { outline: 2px solid #E69F00; }
 #content { max-width: 1500px; }
+@media (max-width: 700px) {  /* on a phone pictures first, controls below, all of them as wide as the page */
+  #content { display: flex; flex-direction: column; flex-wrap: nowrap; overflow: auto !important; margin: 0; }
+  #main { order: 1; flex: none; width: 100%; height: auto; overflow: visible; padding: 0 8px; }
+  #sidebar { order: 2; flex: none; height: auto; overflow: visible; border: 0; }
+  :root { --sidebar-width: 100vw !important; }
+  #header .app-header, #header .pn-busy-container { display: none; }
+  #header-items { margin-left: 0; }
+  .nav-pages a { margin-right: 0.7em; font-size: 0.85em; }
+}
 """
 INNER = """
 h3 { font-size: 1rem; margin: 0.4em 0 0.1em; border-bottom: 1px solid rgba(128, 128, 128, 0.35); }

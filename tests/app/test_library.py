@@ -1,0 +1,190 @@
+"""Report and stored runs: read in a thread, all words escaped, one file served under one address."""
+
+import asyncio
+import hashlib
+import html
+import json
+import re
+
+import pytest
+from bokeh.document import Document
+from tornado.httpclient import AsyncHTTPClient
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application
+
+import localfields as lf
+from localfields.app import library, threads
+from localfields.app.library import ALL, Library, patterns, read_ledger, read_shelf, report_html
+from localfields.app.limits import Limits
+from localfields.app.state import from_query, read
+from localfields.experiments.texts import experiment_of
+from localfields.figures.base import Claim
+from localfields.figures.make import Made, write_made
+from localfields.store import Store
+
+from .standins import AtOnce, Page, keep, service, trajectory
+
+EVIL = "<script>alert('x')</script>"
+
+
+@pytest.fixture(autouse=True)
+def no_threads(monkeypatch):
+    monkeypatch.setattr(threads, "THREADS", AtOnce())
+
+
+def opened(**more):
+    document = Page()
+    page = Library(service(**more), document)
+    assert "Reading" in page.runs.object  # nothing is read before the page is there
+    document.settle()
+    return page
+
+
+@pytest.fixture
+def report(tmp_path):
+    claim = Claim("K1", EVIL, "−2", "−2.1", "differs", f"Because of {EVIL}.", "closed form")
+    setting = {"title": "Figure 2", "caption": "", "setting": "", "scale": "tiny", "runs": {}}
+    times = {"computed": 1.0, "drawn": 1.0, "elapsed": 1.0, "slowest": (0.0, 0)}
+    write_made(tmp_path, {"fig2": Made(name="fig2", claims=(claim,), **setting, **times)})
+    (tmp_path / "report.html").write_text("<h1>The report</h1>", encoding="utf-8")
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    return tmp_path
+
+
+def test_no_report_says_how_to_make_one(tmp_path):
+    for folder in (None, tmp_path, tmp_path / "absent"):
+        page = opened(report=folder)
+        assert "localfields reproduce" in page.report.object and "href" not in page.report.object
+
+
+def test_ledger_is_shown_and_escaped(report):
+    page = opened(report=report)
+    shown = page.report.object
+    assert "0 of 1 published claims are reproduced" in shown and "href='/report'" in shown
+    assert "<script" not in shown and shown.count(html.escape(EVIL)) == 2
+    (report / "claims.json").write_text("{broken", encoding="utf-8")
+    assert report_html(read_ledger(report)).count("href") == 1  # the page can still be opened
+
+
+def fetch(service, *paths):
+    async def ask():
+        sockets = bind_sockets(0, "127.0.0.1")
+        server = HTTPServer(Application(patterns(service)))
+        server.add_sockets(sockets)
+        root = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
+        try:
+            return [await AsyncHTTPClient().fetch(root + path, raise_error=False) for path in paths]
+        finally:
+            server.stop()
+
+    return asyncio.run(ask())
+
+
+def test_one_file_is_served_and_no_other(report):
+    whole, *others = fetch(
+        service(report=report),
+        "/report",
+        "/report/secret.txt",
+        "/report/../secret.txt",
+        "/report%2fsecret.txt",
+        "/reportsecret.txt",
+    )
+    assert whole.code == 200 and whole.body == b"<h1>The report</h1>"
+    assert whole.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert [one.code for one in others] == [404] * 4
+    same = fetch(service(report=report), "/report?path=secret.txt")[0]
+    assert same.body == whole.body
+    (report / "report.html").unlink()
+    assert [one.code for folder in (report, None) for one in fetch(service(report=folder), "/report")] == [404, 404]
+
+
+def typed(**texts):
+    return experiment_of({"stimulus": "nlgp", "xi": "0.5,1", "shape": "12", **texts})
+
+
+def links(page):
+    return [html.unescape(one) for one in re.findall("href='([^']*)'", page.runs.object)]
+
+
+def test_stored_runs_newest_first_with_links(tmp_path):
+    runs = [typed(gain="2"), typed(gain="5", members="3")]
+    runs.append(experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "shape": "12", "steps": "70"}))
+    for sites, one in enumerate(runs, start=1):
+        keep(Store(tmp_path), one, sites)
+    page = opened(store=tmp_path)
+    digests = [read(from_query(one.removeprefix("/?"), Limits())[0], Limits()).digest for one in links(page)]
+    assert digests == [one.digest for one in reversed(runs)]
+    shown = page.runs.object
+    assert "3 runs" in shown and "<td class='number'>70</td>" in shown and "<td class='number'>0.333</td>" in shown
+    assert page.filter.options == {ALL: ALL, "ising (1)": "ising", "nlgp (2)": "nlgp"}
+    page.filter.value = "nlgp"
+    page.document.settle()
+    assert len(links(page)) == 2 and "2 runs" in page.runs.object
+
+
+def test_runs_that_cannot_be_opened_say_why(tmp_path):
+    store = Store(tmp_path)
+    task = typed().task
+    keep(store, lf.Experiment(task, method=lf.Solution()))
+    keep(store, typed(members="1000"))
+    page = opened(store=tmp_path)
+    assert not links(page) and page.runs.object.count("not here") == 2
+    assert "`members` must be at most 100 here" in page.runs.object and "theory: effective-flow" in page.runs.object
+
+
+def stored_text(store, plain):
+    """Store a result under a specification that no version of ours writes."""
+    text = json.dumps(plain)
+    store.save(text, hashlib.sha256(text.encode()).hexdigest(), trajectory(typed()))
+
+
+def test_words_of_a_store_are_escaped_and_its_files_are_not_opened(tmp_path, monkeypatch):
+    store = Store(tmp_path / "runs")
+    stored_text(store, {"schema": 1, "task": {"stimuli": [{"type": f"stimulus/{EVIL}"}]}, "network": EVIL})
+    stored_text(store, {"schema": 1, "task": EVIL, "method": [EVIL]})
+    image = {"type": "stimulus/image-patches", "folder": str(tmp_path)}
+    stored_text(store, {"schema": 1, "task": {"type": "task/discrimination", "stimuli": [image, image]}})
+    page = opened(store=store.path)
+    shown = page.runs.object
+    assert "<script" not in shown and html.escape(EVIL, quote=True) in shown
+    assert shown.count("not here") == 3 and "may name a file" in shown
+    assert not links(page) and any(EVIL.rpartition("/")[2] in name for name in page.filter.options)
+
+
+def test_damaged_runs_are_counted_and_a_missing_store_is_none(tmp_path):
+    store = Store(tmp_path)
+    keep(store, typed(gain="2"))
+    keep(store, typed(gain="5"))
+    (tmp_path / typed(gain="5").digest / "meta.json").write_text("{}", encoding="utf-8")
+    with pytest.warns(UserWarning, match="cannot be read"):
+        page = opened(store=tmp_path)
+    assert "1 more cannot be read" in page.runs.object and len(links(page)) == 1
+    assert "no such runs" in opened(store=tmp_path / "absent").runs.object
+    assert "without a store" in opened().runs.object
+
+
+def test_many_runs_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "MOST", 2)
+    for gain in range(5, 9):
+        keep(Store(tmp_path), typed(gain=str(gain)))
+    page = opened(store=tmp_path)
+    assert "The newest 2 of 4 runs" in page.runs.object
+    assert [re.search("gain=([^&]*)", one)[1] for one in links(page)] == ["8", "7"]
+
+
+def test_answers_to_older_questions_are_dropped(tmp_path):
+    keep(Store(tmp_path), typed(gain="2"))
+    page = opened(store=tmp_path)
+    old = read_shelf(tmp_path, Limits())
+    page.ask()
+    page._take_shelf(page.number - 1, old)
+    assert "Reading" in page.runs.object
+    page.document.settle()
+    assert "1 runs" in page.runs.object
+
+
+def test_page_is_small(report, tmp_path):
+    document = Document()
+    opened(report=report).layout().server_doc(document)
+    assert len(document.models) < 150
