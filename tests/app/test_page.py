@@ -321,3 +321,23 @@ def test_a_kept_run_is_in_the_link(explorer):
     page.controls.fields["gain"].input.value = "5"
     texts, beside = from_query(page.copied.value.partition("?")[2], Limits())
     assert (texts["gain"], beside) == ("5", RING)
+
+
+def test_a_link_to_two_runs_shows_both(explorer):
+    page = explorer(to_query({**RING, "gain": "5"}, RING))
+    kinds = [(job.request.kind, job.request.experiment) for job in page.service.pool.jobs]
+    assert kinds[1] == ("run", experiment_of(RING).canonical())
+    assert page.beside_box.visible and page.keep.label == "Remove kept"
+    page.service.pool.jobs[1].tell(records(0, 3))
+    page.settle()
+    assert page.other.now_source.data["y"][7] == 1.0
+
+
+def test_a_finished_run_cannot_be_gone_on_with(explorer):
+    page = explorer(to_query(RING))
+    page._start()
+    tell = page.service.pool.jobs[-1].tell
+    for message in (records(0, 3), say.Checkpoint({"run": np.array("x")}), say.Done("finished", "", 1.0, ("ok", "ok"))):
+        tell(message)
+    page.settle()
+    assert page.start.label == "Start" and not page.start.disabled

@@ -200,7 +200,6 @@ class Explorer:
         experiment = read(texts, self.service.limits)
         self.beside = Watched(texts, experiment)
         self._submit(Request("run", experiment.canonical()), self.beside)
-        self._show_beside()
 
     def _scrubbed(self, event: Any) -> None:
         self.follow = self.run is None or event.new >= len(self.run.steps) - 1
@@ -361,8 +360,8 @@ class Explorer:
             self.message,
             self.banner,
             grid(self.data.plots),
-            buttons,
             self.status,
+            buttons,
             pn.Row(self.player, self.chosen, sizing_mode="stretch_width"),
             grid(self.view.plots),
             self.beside_box,

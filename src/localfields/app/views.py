@@ -136,7 +136,7 @@ class DataView:
             reach = min(6.0, max(2.5, float(np.max(np.abs(x)))))
             self.law.x_range.update(start=-reach, end=reach)
             self.law.y_range.end = 1.1 * float(np.max(y))
-            kurtosis = "infinite" if math.isinf(answer.kurtosis) else f"{answer.kurtosis:.3g}"
+            kurtosis = "infinite" if math.isinf(answer.kurtosis) else f"{answer.kurtosis:.2g}"
             self.law.title.text = f"law of one site: excess kurtosis {kurtosis}"
         if answer.amplifier is None:
             self.amplifier_source.data = {"x": [], "y": [], "line": []}

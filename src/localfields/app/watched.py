@@ -47,6 +47,8 @@ class Watched:
             self.checkpoint = message.arrays
         elif isinstance(message, Done):
             self.done = message
+            if message.stopped != "cancelled":  # there is nothing to go on with
+                self.checkpoint = None
 
     def _add(self, new: Records) -> None:
         """Records after those that are here; a run that went on may send some again."""

@@ -1,0 +1,292 @@
+"""The explorer in a real browser: watch a field being born, pause, scrub, compare, share, take along."""
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from playwright.sync_api import sync_playwright
+
+from localfields.app.presets import presets
+from localfields.app.state import to_query
+
+pytestmark = pytest.mark.browser
+
+SCREENS = Path("report/app")
+QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+PATIENCE = 120_000  # milliseconds: other programs may use the machine too
+# A run that lasts long enough to be paused on any machine.
+LONG = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "members": "4", "batch": "500", "steps": "20000", "every": "20"}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A server of the command line's, with an empty store."""
+    folder = tmp_path_factory.mktemp("app")
+    command = [sys.executable, "-m", "localfields.cli", "app", "--port", "0", "--store", str(folder / "runs")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder) as server:
+        assert server.stdout is not None
+        try:
+            said = server.stdout.readline()
+            found = re.search(r"http://127\.0\.0\.1:\d+/", said)
+            assert found, said
+            yield found.group()
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = os.environ.get("LOCALFIELDS_BROWSER") or shutil.which("chromium")
+    assert path, "set LOCALFIELDS_BROWSER to a Chromium, as `make test` does"
+    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=[*QUIET, *root])
+        yield chromium
+        chromium.close()
+
+
+class Visitor:
+    """A page, and what it asked for and complained of."""
+
+    def __init__(self, browser, address, query="", width=1280, height=800):
+        self.context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.requests, self.complaints = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.complaints.append(request.url))
+        self.page.goto(f"{address}{query}", wait_until="load")
+
+    def button(self, name):
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def values(self, name, column="y"):
+        """Numbers that a picture shows, from the data behind it."""
+        script = """([name, column]) => {
+            const found = window.Bokeh.documents[0].get_model_by_name(name)
+            const data = found.data
+            return Array.from(data.get ? data.get(column) : data[column])
+        }"""
+        return self.page.evaluate(script, [name, column])
+
+    def wait(self, condition, what):
+        """Until a function of this visitor is true."""
+        end = time.monotonic() + PATIENCE / 1000
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"waited in vain for {what}")
+
+    def text(self):
+        """What the page says of prediction, run and mistakes."""
+        return " ".join(self.page.locator(".note").all_inner_texts())
+
+    def shoot(self, name):
+        """Keep a picture of the whole page, which scrolls inside its frame."""
+        SCREENS.mkdir(parents=True, exist_ok=True)
+        width = self.page.viewport_size["width"]
+        self.page.mouse.move(width - 1, 1)
+        self.page.set_viewport_size({"width": width, "height": 1500 if width > 600 else 4000})
+        self.page.wait_for_timeout(500)
+        self.page.screenshot(path=SCREENS / f"{name}.png")
+
+
+@pytest.fixture
+def visit(browser, address):
+    made = []
+
+    def make(path="", texts=None, **more):
+        query = "" if texts is None else "?" + to_query(texts)
+        made.append(Visitor(browser, address, path + query, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.context.close()
+
+
+def predicted(visitor, word):
+    visitor.page.get_by_text(f"Predicted: {word}").wait_for()
+
+
+def finished(visitor):
+    return visitor.page.get_by_text(re.compile("Confirmed|Refuted|Nothing was predicted"))
+
+
+def test_it_asks_no_other_host_and_complains_of_nothing(visit, address):
+    one = visit()
+    predicted(one, "localized")
+    one.button("Start").wait_for()
+    elsewhere = [url for url in one.requests if not url.startswith((address, "data:", "blob:"))]
+    assert elsewhere == []
+    assert len(one.requests) > 5  # it did ask this one
+    assert one.complaints == []
+
+
+def test_a_field_is_born(visit):
+    """The first preset, as a newcomer sees it: predicted, started, watched, confirmed."""
+    one = visit()
+    predicted(one, "localized")
+    one.button("Start").click()
+    first = one.wait(lambda: one.values("this run: field"), "the first field")
+    last = one.wait(lambda: (now := one.values("this run: field")) != first and now, "another field")
+    assert len(first) == len(last) == 40
+    finished(one).wait_for()
+    assert "Confirmed" in one.text()
+    ratio = one.values("this run: ipr")
+    assert ratio[0] < 0.2 < 0.5 < ratio[-1]
+    one.shoot("localized")
+
+
+def test_a_wave_is_born(visit):
+    one = visit(texts=presets()["A wave is born (Gaussian)"])
+    predicted(one, "oscillatory")
+    one.button("Start").click()
+    finished(one).wait_for()
+    assert "Confirmed" in one.text()
+    assert max(one.values("this run: ipr")) < 0.2
+    one.shoot("oscillatory")
+
+
+def test_a_slider_changes_the_law(visit):
+    """With the keyboard, as sliders are used without a mouse."""
+    one = visit()
+    predicted(one, "localized")
+    before, law = one.page.url, one.values("amplifier")
+    box = one.page.get_by_label("gain g")
+    assert box.input_value() == "100"
+    slider = one.page.locator(".noUi-handle").nth(2)  # after the two lengthscales
+    slider.focus()
+    for _ in range(30):
+        one.page.keyboard.press("ArrowLeft")
+    one.wait(lambda: float(box.input_value()) < 50, "the text to follow the slider")
+    one.wait(lambda: one.values("amplifier") != law, "another amplifier")
+    one.wait(lambda: one.page.url != before and f"gain={box.input_value()}" in one.page.url, "the address to follow")
+    box.fill("0.01")
+    box.press("Enter")
+    predicted(one, "oscillatory")
+
+
+def test_pause_scrub_go_on_and_cancel(visit):
+    one = visit(texts=LONG)
+    predicted(one, "localized")
+    one.button("Start").click()
+    one.wait(lambda: len(one.values("this run: ipr")) > 5, "records")
+    one.button("Pause").click()
+    one.button("Go on").wait_for()
+    length = len(one.values("this run: ipr"))
+    end = one.values("this run: field")
+    one.page.wait_for_timeout(1000)
+    assert len(one.values("this run: ipr")) == length  # it does stand still
+    one.page.locator("input[type=range]").first.evaluate(
+        "(slider) => { slider.value = 0; slider.dispatchEvent(new Event('change')); }"
+    )
+    one.wait(lambda: one.values("this run: field") != end, "the first record")
+    one.shoot("scrubbed")
+    one.button("Step").click()
+    one.wait(lambda: len(one.values("this run: ipr")) > length, "one more record")
+    one.button("Go on").wait_for()
+    one.button("Go on").click()
+    one.wait(lambda: len(one.values("this run: ipr")) > length + 5, "more records")
+    one.button("Cancel").click()
+    one.page.get_by_text("Cancelled.").wait_for()
+    assert one.button("Start").is_enabled()
+    one.button("Reset").click()
+    one.wait(lambda: one.values("this run: ipr") == [], "an empty page")
+    assert one.complaints == []
+
+
+def test_two_runs_side_by_side_and_a_link_to_both(visit):
+    texts = presets()["A bump is born (NLGP, gain 100)"]
+    one = visit(texts=texts)
+    one.button("Start").click()
+    finished(one).wait_for()
+    one.button("Keep beside").click()
+    box = one.page.get_by_label("gain g")
+    box.fill("0.01")
+    box.press("Enter")
+    predicted(one, "oscillatory")
+    one.button("Start").click()
+    one.wait(lambda: "predicted oscillatory" in one.text(), "the second run")
+    kept, now = one.values("kept run: ipr")[-1], one.values("this run: ipr")[-1]
+    assert now < 0.2 < 0.5 < kept
+    one.shoot("beside")
+    link = one.page.get_by_label("to copy").input_value()
+    assert link.startswith("http://127.0.0.1") and "beside=" in link
+    other = visit(path="?" + link.partition("?")[2])
+    predicted(other, "oscillatory")
+    assert other.page.get_by_label("gain g").input_value() == "0.01"
+    other.wait(lambda: (got := other.values("kept run: ipr")) and got[-1] == kept, "the kept run, from the store")
+
+
+def test_what_it_copies(visit):
+    one = visit(texts=LONG)
+    one.button("Command").click()
+    one.wait(lambda: one.page.get_by_label("to copy").input_value().startswith("localfields run nlgp"), "a command")
+    one.button("Python").click()
+    one.wait(lambda: "lf.stimuli.NLGP(" in one.page.get_by_label("to copy").input_value(), "Python")
+
+
+def test_downloads_open(visit):
+    one = visit()
+    one.button("Start").click()
+    finished(one).wait_for()
+    files = {}
+    for words in ("Data (netCDF)", "Picture (SVG)"):
+        with one.page.expect_download() as waiting:
+            one.page.get_by_text(words).click()
+        files[words] = Path(waiting.value.path()).read_bytes()
+    with xr.open_dataset(io.BytesIO(files["Data (netCDF)"])) as data:
+        assert data["weights"].shape[0] == 6 and data["weights"].shape[-1] == 40
+    picture = ElementTree.fromstring(files["Picture (SVG)"])
+    assert picture.tag.endswith("svg") and len(list(picture.iter())) > 100
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("?stimulus=nlgp&xi=1,3&gain=-1", "gain"),
+        ("?stimulus=nlpg", "nlgp"),
+        ("?stimulus=samples&data=/etc/passwd,/etc/hosts", "may name a file"),
+        ("?stimulus=nlgp&xi=1,3&steps=100000000", "at most"),
+        ("?stimulus=%3Cimg%20src=x%20onerror=alert(1)%3E", "could not be read"),
+    ],
+)
+def test_a_wrong_link_gives_a_message(visit, query, says):
+    one = visit(path=query)
+    one.page.get_by_text("The link could not be read").wait_for()
+    assert says in one.text()
+    assert one.complaints == []
+    one.button("Start").wait_for()
+
+
+def test_fields_on_a_torus(visit):
+    one = visit(texts=presets()["fig1: committee"] | {"steps": "400"})
+    one.button("Start").click()
+    finished(one).wait_for()
+    assert one.values("this run: ipr")[-1] > one.values("this run: ipr")[0]
+    one.shoot("torus")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "default"), (390, "dark"), (1280, "dark")])
+def test_it_fits_and_can_be_read(visit, width, theme):
+    one = visit(path=f"?{to_query(presets()['fig3: Ising'])}&theme={theme}", width=width)
+    predicted(one, "localized")
+    one.shoot(f"page-{width}-{theme}")
+    wide = one.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
+    back = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    dark = sum(map(int, re.findall(r"\d+", back)[:3])) < 3 * 128
+    assert dark == (theme == "dark")
