@@ -159,9 +159,7 @@ def lengthscale_field(default: float = 3.0) -> Any:
 
 def kernel_field() -> Any:
     """Declare the correlation kernel: a name, a row, or a function of distance in units of ξ."""
-    help = (
-        "correlation against distance: squared-exponential, periodized, given:row=1,.5,…; in Python a function of d/ξ"
-    )
+    help = "correlation against distance: squared-exponential, periodized, given:row=1,…; in Python a function of d/ξ"
     return declare(SquaredExponential(), Nested("kernel"), symbol="C", help=help)
 
 
