@@ -74,7 +74,7 @@ test: ## check style, types and tests
 	@echo "== ruff check";          $(BIN)/ruff check
 	@echo "== ruff format --check"; $(BIN)/ruff format --check
 	@echo "== pyright";             $(BIN)/pyright
-	@echo "== pytest: unit tests and doctests"; $(BIN)/pytest -n 2 --dist loadfile --doctest-modules --doctest-glob=README.md src tests README.md -m "not browser"
+	@echo "== pytest: unit tests and doctests"; $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules --doctest-glob=README.md src tests README.md -m "not browser"
 	@echo "== pytest: browser tests"; \
 	browser=$$(scripts/browser.sh) && status=0 || status=$$?; \
 	case $$status in \

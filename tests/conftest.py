@@ -1,5 +1,7 @@
 """Settings every test runs under, and one random key a test."""
 
+import ctypes
+import gc
 import os
 import zlib
 from pathlib import Path
@@ -7,10 +9,30 @@ from typing import Any, Self
 
 import jax
 import jaxtyping
+import psutil  # that of distributed
 import pytest
 from beartype import BeartypeConf, beartype
 
-CACHE = Path(__file__).parents[1] / ".cache"
+ROOT = Path(__file__).parents[1]
+CACHE = ROOT / ".cache"
+MEMORY = 2 * 10**9  # bytes of a process, above which compiled programs are let go
+
+# Files that take longest, by processor time. They come first, so that workers that take a file at a time end together.
+SLOW = (
+    "tests/figures/test_all.py",
+    "tests/figures/test_notes_all.py",
+    "tests/training/test_estimators.py",
+    "README.md",
+    "tests/experiments/test_cluster.py",
+    "tests/experiments/test_sweep.py",
+    "tests/test_networks.py",
+    "tests/training/test_engine.py",
+    "tests/experiments/test_resume.py",
+    "tests/training/test_exactness.py",
+    "tests/training/test_fused.py",
+    "tests/experiments/test_experiment.py",
+    "tests/training/test_compile.py",
+)
 
 
 def checked(function):
@@ -37,6 +59,24 @@ def pytest_configure(config):
     (CACHE / ".gitignore").write_text("*\n")
     # A program that cannot be kept, or that another process is still writing, is compiled anew.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache entry")
+
+
+def pytest_collection_modifyitems(items):
+    place = {str(ROOT / name): rank for rank, name in enumerate(SLOW)}
+    assert all(map(os.path.isfile, place)), "a slow file has moved: name it anew"
+    items.sort(key=lambda item: place.get(str(item.path), len(SLOW)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bounded_memory():
+    """Let go of compiled programs between files, where they have become many: the next file reads its own from disk."""
+    yield
+    if psutil.Process().memory_info().rss > MEMORY:
+        jax.clear_caches()
+        gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc: without it the memory stays with the process
+        if trim is not None:
+            trim(0)
 
 
 @pytest.fixture
