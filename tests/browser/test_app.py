@@ -290,3 +290,48 @@ def test_it_fits_and_can_be_read(visit, width, theme):
     back = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
     dark = sum(map(int, re.findall(r"\d+", back)[:3])) < 3 * 128
     assert dark == (theme == "dark")
+
+
+def test_the_phase_diagram_fills_and_a_cell_opens(visit):
+    """Two by two quick cells, computed in the background; stored, they are there at once for the next visitor."""
+    query = "?stimulus=nlgp&across=gain&up=xi&x=0.01,100,2&y=0.7,1,2&steps=200&members=2"
+    one = visit(path=f"phase{query}")
+    one.button("Start").wait_for()
+    one.wait(lambda: one.button("Start").is_enabled(), "the cells")
+    one.button("Start").click()
+    cells = one.page.locator("table.cells a")
+    one.wait(lambda: len([text for text in cells.all_inner_texts() if re.fullmatch(r"0\.\d+.*", text)]) == 4, "4 cells")
+    one.shoot("phase")
+    assert one.complaints == []
+    numbers = [float(re.match(r"0\.\d+", text).group()) for text in cells.all_inner_texts()]
+    again = visit(path=f"phase{query}")
+    again.wait(lambda: len(again.page.locator("table.cells a").all_inner_texts()) == 4, "stored cells")
+    again.wait(
+        lambda: (
+            [
+                float(found.group())
+                for text in again.page.locator("table.cells a").all_inner_texts()
+                if (found := re.match(r"0\.\d+", text))
+            ]
+            == numbers
+        ),
+        "the same numbers",
+    )
+    cells.last.click()
+    one.page.wait_for_url(re.compile(r"/\?stimulus=nlgp"))
+    one.button("Start").wait_for()
+    assert one.page.get_by_label("steps").input_value() == "200"
+
+
+def test_stored_runs_are_listed_and_open(visit):
+    first = visit()
+    first.button("Start").click()
+    finished(first).wait_for()
+    one = visit(path="runs")
+    link = one.page.get_by_role("link", name=re.compile("^open run")).first
+    link.wait_for()
+    one.shoot("runs")
+    assert one.complaints == []
+    link.click()
+    one.page.wait_for_url(re.compile(r"/\?stimulus="))
+    one.button("Start").wait_for()
