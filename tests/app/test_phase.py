@@ -222,9 +222,13 @@ def test_address_says_the_whole_diagram():
 
 def test_controls_change_the_diagram_and_mistakes_leave_it():
     phase = opened(SMALL)
-    phase._start()
     jobs = phase.service.pool.jobs
+    phase.start.clicks += 1
+    assert not jobs  # a control is answered under the document's lock, not where Panel tells of it
+    phase.document.settle()
+    assert len(jobs) == 2
     phase.steps.value = "300"
+    assert phase.cells[0].texts["steps"] == "1000"
     phase.document.settle()
     assert all(job.state == "cancelled" for job in jobs) and phase.cells[0].texts["steps"] == "300"
     phase.stimulus.value = "ising"
@@ -233,8 +237,10 @@ def test_controls_change_the_diagram_and_mistakes_leave_it():
     assert phase.cells[0].texts["steps"] == "300" and "coupling J of label 0" in phase.heat.plot.xaxis[0].axis_label
     before = phase.diagram
     phase.x.value = "one,two"
+    phase.document.settle()
     assert "from,to,cells" in phase.message.object and phase.diagram == before
     phase.stimulus.value = "nlgp"
+    phase.document.settle()
     phase.across.value = "xi"
     phase.document.settle()
     assert phase.diagram.one_number and not phase.message.object

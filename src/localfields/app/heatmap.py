@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 from typing import Any
@@ -129,7 +130,9 @@ class HeatMap:
 
 def written(cell: Cell) -> str:
     """The IPR of a cell, or what it is instead."""
-    return cell.state if math.isnan(cell.ipr) else f"{cell.ipr:.2f}"
+    if not math.isnan(cell.ipr):
+        return f"{cell.ipr:.2f}"
+    return {"empty": "not computed yet", "known": "no number"}.get(cell.state, cell.state)
 
 
 def theory_words(cell: Cell) -> str:
@@ -146,7 +149,10 @@ def table(diagram: Diagram, cells: list[Cell], dark: bool) -> str:
     by_place = {(one.column, one.row): one for one in cells}
     rows = []
     for row in reversed(range(len(diagram.y.values))):
-        line = [_cell(by_place[column, row], dark) for column in range(len(diagram.x.values))]
+        line = [
+            _cell(by_place[column, row], f"{diagram.x.name} {x}, {diagram.y.name} {diagram.y.values[row]}", dark)
+            for column, x in enumerate(diagram.x.values)
+        ]
         rows.append(f"<tr><th scope='row'>{html.escape(diagram.y.values[row])}</th>{''.join(line)}</tr>")
     caption = f"IPR, {up} down the side and {across} along the top. A star: theory says localized. Links open the run."
     return (
@@ -155,10 +161,11 @@ def table(diagram: Diagram, cells: list[Cell], dark: bool) -> str:
     )
 
 
-def _cell(cell: Cell, dark: bool) -> str:
-    words = html.escape("·" if cell.state == "empty" else written(cell))
+def _cell(cell: Cell, where: str, dark: bool) -> str:
+    words = "open" if cell.state == "empty" else written(cell)
     star = " *" if cell.predicted == "localized" else ""
-    link = link_of(cell, dark)
-    hint = html.escape("; ".join(one for one in (theory_words(cell), cell.note) if one), quote=True)
-    inner = f"<a href='{html.escape(link, quote=True)}'>{words}</a>" if link else words
+    link, safe = link_of(cell, dark), functools.partial(html.escape, quote=True)
+    hint = safe("; ".join(one for one in (theory_words(cell), cell.note) if one))
+    label = safe(f"{where}: {written(cell)}")
+    inner = f"<a href='{safe(link)}' aria-label='{label}'>{safe(words)}</a>" if link else safe(words)
     return f"<td title='{hint}'>{inner}{star}</td>"

@@ -32,12 +32,14 @@ table { border-collapse: collapse; font-size: 0.88em; }
 th, td { text-align: left; vertical-align: top; padding: 0.25em 0.7em 0.25em 0; }
 tr { border-bottom: 1px solid rgba(128, 128, 128, 0.3); }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.plain { white-space: nowrap; }
+th.number { text-align: right; }
 a { color: inherit; }
 h2 { font-size: 1.15rem; margin: 0.8em 0 0.2em; }
 .small { opacity: 0.75; font-size: 0.92em; }
 .reproduced, .differs { font-weight: 600; }
-code { overflow-wrap: anywhere; }
+td code { white-space: nowrap; color: inherit; }
+time { white-space: nowrap; }
+summary { white-space: nowrap; }
 """
 
 
@@ -195,9 +197,11 @@ def _row(entry: Any, limits: Limits) -> Row:
     plain, metrics = entry.specification, entry.metrics
     method, network = _inner(plain, "method"), _inner(plain, "network")
     kind = _name(method)
-    steps = str(method.get("steps", "")) if kind == "training" else f"theory: {_name(_inner(method, 'theory'))}"
+    steps = str(method.get("steps", "")) if kind == "training" else "–"
     ipr = metrics.get("ipr")
     setting, query, why = typed(entry.spec, limits)
+    if kind == "solution":
+        setting = f"theory: {_name(_inner(method, 'theory'))}"
     return Row(
         entry.digest,
         _stimulus(plain),
@@ -238,8 +242,8 @@ def typed(spec: str, limits: Limits) -> tuple[str, str, str]:
         return "", "", str(error)
     except (ValueError, TypeError, KeyError) as error:  # of a version that knew other fields
         return "", "", f"It cannot be read: {error}"
-    words = " ".join(f"{name}={text}" for name, text in texts.items() if name not in ("stimulus", "network", "steps"))
-    return words, to_query(texts), ""
+    own = ("stimulus", "network", "steps", "members")  # they have columns of their own
+    return " ".join(f"{name}={text}" for name, text in texts.items() if name not in own), to_query(texts), ""
 
 
 def shelf_html(found: Shelf, dark: bool) -> str:
@@ -268,19 +272,19 @@ def _cells(row: Row, dark: bool) -> tuple[str, ...]:
         link = (
             f"<details><summary class='small'>not here</summary><span class='small'>{safe(row.note)}</span></details>"
         )
-    rest = (row.network, row.steps, row.members, row.ipr, row.date)
+    rest = (row.network, row.steps, row.members, row.ipr)
     names = (
         f"<code>{safe(row.digest[:12])}</code>",
         safe(row.stimulus),
         f"<span class='small'>{safe(row.setting)}</span>",
     )
-    return link, *names, *map(safe, rest)
+    return link, *names, *map(safe, rest), f"<time>{safe(row.date)}</time>"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
     """HTML of cells that are HTML already."""
-    top = "".join(f"<th scope='col'>{head}</th>" for head in heads)
     kinds = ["number" if place in numbers else "text" for place in range(len(heads))]
+    top = "".join(f"<th scope='col' class='{kind}'>{head}</th>" for kind, head in zip(kinds, heads, strict=True))
     body = "".join(
         "<tr>" + "".join(f"<td class='{kind}'>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>"
         for row in rows

@@ -7,6 +7,7 @@ import functools
 import html
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ CELLS_STYLE = """
 .scroll { overflow-x: auto; }
 table.cells { border-collapse: collapse; font-size: 0.85em; font-variant-numeric: tabular-nums; }
 table.cells caption { caption-side: top; text-align: left; opacity: 0.8; padding: 0.3em 0; }
-table.cells th, table.cells td { padding: 0.15em 0.6em; text-align: right; }
+table.cells th, table.cells td { padding: 0.15em 0.5em; text-align: right; white-space: nowrap; }
 table.cells tr { border-bottom: 1px solid rgba(128, 128, 128, 0.3); }
 table.cells a { color: inherit; }
 """
@@ -104,11 +105,11 @@ class Phase:
             label="members", description="fields of a cell, of which the mean is shown", **WIDE
         )
         self._fill_widgets()
-        self.stimulus.param.watch(self._other_stimulus, "value")
+        self.stimulus.param.watch(lambda event: self._soon(self._other_stimulus), "value")
         for one in (self.across, self.up):
-            one.param.watch(self._other_axes, "value")
+            one.param.watch(lambda event: self._soon(self._other_axes), "value")
         for one in (self.x, self.y, self.rule, self.other, self.steps, self.members):
-            one.param.watch(self._changed, "value")
+            one.param.watch(lambda event: self._soon(self._changed), "value")
         self.start = self._button("Start", "primary", self._start, "compute the cells that are not known yet")
         self.pause = self._button("Pause", "default", self._pause, "compute no more cells; Start goes on")
         self.reset = self._button("Reset", "default", self._reset, "clear the picture; what is stored stays stored")
@@ -116,11 +117,16 @@ class Phase:
         self.message, self.status, self.words = text_pane(), text_pane(), text_pane()
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[CELLS_STYLE])
 
-    def _button(self, name: str, kind: Any, call: Any, help: str) -> pn.widgets.Button:
+    def _button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
         tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
         button = pn.widgets.Button(label=name, color=kind, description=tip, margin=(4, 4), min_width=76)
-        button.on_click(lambda event: call())
+        button.on_click(lambda event: self._soon(call))
         return button
+
+    def _soon(self, call: Callable[[], None]) -> None:
+        """Do what a control asks for under the document's lock, which Panel does not always hold when it tells."""
+        if not self.quiet and self.document is not None:
+            self.document.add_next_tick_callback(call)
 
     def _fill_widgets(self) -> None:
         """Set every control to the diagram; nothing is told of it."""
@@ -137,19 +143,15 @@ class Phase:
 
     # What a visitor does.
 
-    def _other_stimulus(self, event: Any) -> None:
-        if not self.quiet:
-            self._take(usual_texts(event.new) | {"steps": self.steps.value, "members": self.members.value})
+    def _other_stimulus(self) -> None:
+        self._take(usual_texts(self.stimulus.value) | {"steps": self.steps.value, "members": self.members.value})
 
-    def _other_axes(self, event: Any) -> None:
-        if not self.quiet:
-            axes = axes_texts(self.stimulus.value, self.across.value, self.up.value)
-            more = {name: text for name, text in self._sizes().items() if name not in (axes["across"], axes["up"])}
-            self._take(axes | more)
+    def _other_axes(self) -> None:
+        axes = axes_texts(self.stimulus.value, self.across.value, self.up.value)
+        more = {name: text for name, text in self._sizes().items() if name not in (axes["across"], axes["up"])}
+        self._take(axes | more)
 
-    def _changed(self, event: Any) -> None:
-        if self.quiet:
-            return
+    def _changed(self) -> None:
         texts = {name: str(getattr(self, name).value).strip() for name in ("x", "y", "rule", "other")}
         now = {name: text for name, text in self.diagram.texts.items() if name not in CELL}
         self._take(now | texts | self._sizes())
