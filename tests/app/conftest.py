@@ -22,7 +22,10 @@ def kept_programs():
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """One server for all tests that only ask; its processes compile what is asked for when it is."""
+    from localfields.app import server as module
+
     from .serving import Serving
 
+    module.UNUSED = 6000  # milliseconds: tests ask for many pages that they do not look at
     with Serving(port=0, workers=1, warm="", store=tmp_path_factory.mktemp("store")) as running:
         yield running

@@ -4,6 +4,7 @@ import re
 import socket
 import sys
 import time
+import types
 
 import pytest
 
@@ -33,12 +34,11 @@ def test_health_opens_no_page(server):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_are_counted_and_forgotten_when_nobody_looks(server, path):
-    assert settled(server.service, 0)
+def test_pages_are_counted(server, path):
+    assert settled(server.service, 0, seconds=60)
     reply = ask(server.port, path)
     assert reply.status == 200 and "text/html" in reply.headers["content-type"]
     assert server.service.sessions == 1
-    assert settled(server.service, 0)
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/health", "/nothing", "/static/js/bokeh.min.js"])
@@ -64,16 +64,32 @@ def test_all_that_a_page_loads_comes_from_here(server, path):
 
 
 def test_a_page_that_is_looked_at_stays(server):
+    """One that is left is forgotten, one that was never looked at too, if later."""
+    assert settled(server.service, 0, seconds=60)
     visitor = Visitor(server.url)
-    time.sleep(6)  # longer than a page that nobody looks at
-    assert server.service.sessions >= 1
+    time.sleep(4)  # longer than a page that was left
+    assert server.service.sessions == 1
     visitor.force_roundtrip()
     visitor.close()
-    assert settled(server.service, 0)
+    assert settled(server.service, 0, seconds=10)
+    ask(server.port, "/")
+    assert server.service.sessions == 1 and settled(server.service, 0, seconds=60)
+
+
+def test_a_page_that_fails_tells_the_visitor_nothing_of_the_inside(server, monkeypatch, capfd):
+    def broken(service):
+        raise RuntimeError("of the inside")
+
+    monkeypatch.setattr(module, "_module", lambda name: types.SimpleNamespace(page=broken))
+    visitor = Visitor(server.url)
+    words = visitor.texts()
+    visitor.close()
+    assert "could not be made" in words and "inside" not in words and "Traceback" not in words
+    assert "of the inside" in capfd.readouterr().err
 
 
 def test_a_full_explorer_says_so_and_opens_nothing(server):
-    assert settled(server.service, 0)
+    assert settled(server.service, 0, seconds=60)
     server.service.sessions = server.service.limits.sessions
     try:
         reply = ask(server.port, "/")

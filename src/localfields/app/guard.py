@@ -6,7 +6,9 @@ rebinding). So every request is looked at first, by its Host header too.
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import inspect
 import ipaddress
 import socket
 import sys
@@ -14,7 +16,9 @@ import urllib.parse
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
+from tornado.websocket import WebSocketHandler
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -43,6 +47,8 @@ HEADERS = {
     "Server": "localfields",
 }
 METHODS = ("GET", "HEAD")
+PAUSE = 0.1  # seconds between two pages being made
+GONE = 2.0  # seconds after which a page that was left is forgotten
 
 
 class Names:
@@ -131,6 +137,25 @@ class Health(RequestHandler):
         self.finish("ok\n")
 
 
+class Door:
+    """Lets visitors in one at a time, with a moment between them.
+
+    To make a page takes the server's only thread. When many come at once, those who have theirs would wait for all the
+    others' before they are answered again.
+    """
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+
+    async def enter(self) -> None:
+        """Wait until it is free."""
+        await self.lock.acquire()
+
+    def leave(self) -> None:
+        """Free it for the next."""
+        asyncio.get_running_loop().call_later(PAUSE, self.lock.release)
+
+
 def install(application: Any, names: Names, full: Callable[[], str], pages: Iterable[str]) -> None:
     """Look at every request before the application does.
 
@@ -140,18 +165,19 @@ def install(application: Any, names: Names, full: Callable[[], str], pages: Iter
         full: Returns why no more pages can be opened, or nothing.
         pages: Addresses at which a page is opened.
     """
-    find, pages = application.find_handler, set(pages)
+    find, pages, door = application.find_handler, set(pages), Door()
 
     def found(request: Any, **more: Any) -> Any:
         status, words = judge(request, names)
-        if not status and request.path.rstrip("/") in pages and (words := full()):
+        is_page = request.path.rstrip("/") in pages
+        if not status and is_page and (words := full()):
             status = 503
         if status:
             delegate = application.get_handler_delegate(request, Refusal, {"status": status, "words": words})
         else:
             delegate = find(request, **more)
         if hasattr(delegate, "handler_class"):
-            delegate.handler_class = secured(delegate.handler_class)
+            delegate.handler_class = secured(delegate.handler_class, door if is_page and not status else None)
         return delegate
 
     application.find_handler = found
@@ -190,10 +216,12 @@ def _is_foreign_script(request: Any) -> bool:
 
 
 @functools.cache
-def secured(handler: type[Any]) -> type[Any]:
-    """A handler with the headers that every answer has."""
+def secured(handler: type[Any], door: Door | None = None) -> type[Any]:
+    """A handler with the headers that every answer has, behind the door if it makes a page."""
 
     class Secured(handler):
+        entered = False
+
         def set_default_headers(self) -> None:
             super().set_default_headers()
             host = self.request.headers.get("Host", "")
@@ -202,5 +230,32 @@ def secured(handler: type[Any]) -> type[Any]:
                 self.set_header(name, value)
             self.set_header("Content-Security-Policy", POLICY.format(socket=socket_of))
 
-    Secured.__name__ = Secured.__qualname__ = handler.__name__
-    return Secured
+        async def prepare(self) -> None:
+            if inspect.isawaitable(made := super().prepare()):
+                await made
+            if door is not None and not self._finished:
+                await door.enter()
+                self.entered = True
+
+        def on_finish(self) -> None:
+            super().on_finish()
+            if self.entered and door is not None:
+                self.entered = False
+                door.leave()
+
+    class Watched(Secured):
+        def on_close(self) -> None:
+            """A page that was left is forgotten soon; one that is still loading is given its time."""
+            session = None if self.connection is None else self.connection.session
+            super().on_close()
+            if session is not None:
+                IOLoop.current().call_later(GONE, _forget, session)
+
+    made = Watched if issubclass(handler, WebSocketHandler) else Secured
+    made.__name__ = made.__qualname__ = handler.__name__
+    return made
+
+
+def _forget(session: Any) -> None:
+    if not session.destroyed and session.connection_count == 0:
+        session.request_expiration()

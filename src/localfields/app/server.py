@@ -6,10 +6,12 @@ import dataclasses
 import errno
 import importlib
 import importlib.util
+import logging
 import secrets
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from .pool import Pool
 from .presets import OURS
 
 PAGES = {"/": "explore", "/phase": "phase", "/runs": "library"}
-CHECK, UNUSED = 1000, 3000  # milliseconds between looks for pages that were left, and after which one counts as left
+CHECK, UNUSED = 1000, 30_000  # milliseconds between looks for pages that were left, and that one may take to load
 LARGEST_MESSAGE = 2**21  # bytes that a page may send at a time
 
 
@@ -204,6 +206,8 @@ def serve(
             "what is stored; nobody is asked for a password.",
             file=sys.stderr,
         )
+    for name in ("bokeh.server.views.ws", "tornado.access"):  # visitors who leave, and what was refused
+        logging.getLogger(name).setLevel(logging.ERROR)
     print(f"The explorer is at {server.url} (Ctrl-C ends it).", flush=True)
     if show:
         import webbrowser
@@ -227,6 +231,9 @@ def page(service: Service, name: str) -> Callable[[], Any]:
             return module.page(service)
         except InputError as error:
             return pn.pane.Str(str(error))
+        except Exception:  # for the one who runs the server, not for the visitor
+            traceback.print_exc(file=sys.stderr)
+            return pn.pane.Str("This page could not be made. Whoever runs the explorer finds the reason in its output.")
 
     return make
 
