@@ -252,11 +252,9 @@ def shelf_html(found: Shelf, dark: bool) -> str:
         return f"<p>{html.escape(found.problem)}</p>"
     if not found.total:
         return "<p>There are no such runs yet: start one on the first page.</p>"
-    words = (
-        f"{found.total} runs"
-        if found.total <= len(found.rows)
-        else f"The newest {len(found.rows)} of {found.total} runs"
-    )
+    words = f"{found.total} run{'s' if found.total > 1 else ''}"
+    if found.total > len(found.rows):
+        words = f"The newest {len(found.rows)} of {words}"
     if found.damaged:
         words += f"; {found.damaged} more cannot be read, <code>localfields runs verify</code> names them"
     heads = ("", "run", "stimulus", "setting", "network", "steps", "members", "IPR", "stored (UTC)")
