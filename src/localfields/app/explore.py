@@ -40,7 +40,7 @@ class Explorer:
         self.inbox: collections.deque[tuple[Any, Any]] = collections.deque()
         self.scheduled = False
         self.drawn = 0.0
-        self.dirty = False
+        self.dirty = self.drawing = False
         self.follow = True
         self.answer_job: Any = None
         self.run_job: Any = None
@@ -102,7 +102,7 @@ class Explorer:
         )
         self.player.param.watch(self._scrubbed, "value")
         self.chosen = pn.widgets.IntSlider(label="field shown", start=1, end=2, value=1, width=180, disabled=True)
-        self.chosen.param.watch(lambda event: self._draw(), "value")
+        self.chosen.param.watch(lambda event: self._soon(self._draw), "value")
         self.copies = pn.widgets.RadioButtonGroup(options=["Link", "Command", "Python"], value="Link", margin=(4, 8))
         self.copies.param.watch(lambda event: self._spell(), "value")
         self.copied = pn.widgets.TextAreaInput(
@@ -113,8 +113,15 @@ class Explorer:
     def _button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
         tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
         button = pn.widgets.Button(label=name, color=kind, description=tip)
-        button.on_click(lambda event: call())
+        button.on_click(lambda event: self._soon(call))
         return button
+
+    def _soon(self, call: Callable[[], None]) -> None:
+        """Call it in a tick of its own: Panel may tell of a click without holding the lock that figures need."""
+        if self.document is None:
+            call()
+        else:
+            self.document.add_next_tick_callback(call)
 
     # What a visitor does.
 
@@ -203,7 +210,8 @@ class Explorer:
 
     def _scrubbed(self, event: Any) -> None:
         self.follow = self.run is None or event.new >= len(self.run.steps) - 1
-        self._draw()
+        if not self.drawing:
+            self._soon(self._draw)
 
     # What the workers tell.
 
@@ -284,7 +292,7 @@ class Explorer:
         return min(self.player.value, len(self.run.steps) - 1) if self.run is not None else 0
 
     def _draw(self) -> None:
-        self.dirty, self.drawn = False, time.monotonic()
+        self.dirty, self.drawn, self.drawing = False, time.monotonic(), True
         run = self.run
         if run is not None and run.started:
             last = len(run.steps) - 1
@@ -301,6 +309,7 @@ class Explorer:
                 self._tell(f"{where}, mean IPR {run.ipr[:, -1].mean():.3f}.")
         if self.other is not None and self.beside is not None and self.beside.started:
             self.other.show(self.beside, min(self.player.value, len(self.beside.steps) - 1), self.chosen.value - 1)
+        self.drawing = False
 
     def _show_beside(self) -> None:
         if self.beside is not None and self.other is None:

@@ -67,11 +67,12 @@ def text_pane(text: str = "", **more: Any) -> pn.pane.HTML:
 
 def frame(here: str, sidebar: Any, main: Any) -> Any:
     """A page of the explorer."""
+    dark = is_dark()
+    theme = "?theme=dark" if dark else ""
     links = "".join(
-        f"<a href='{address}'{' class=here aria-current=page' if name == here else ''}>{words}</a>"
+        f"<a href='{address}{theme}'{' class=here aria-current=page' if name == here else ''}>{words}</a>"
         for name, (address, words) in PAGES.items()
     )
-    dark = is_dark()
     turn = pn.widgets.Button(label="Light" if dark else "Dark", margin=(4, 16))
     turn.js_on_click(code=TURN)
     nav = pn.pane.HTML(f"<nav class='nav-pages'>{links}</nav>", stylesheets=[STYLE], margin=(8, 16))
