@@ -54,7 +54,7 @@ class Reply:
 
 def ask(port, path="/", method="GET", headers=None, **more):
     """One request, with the headers given instead of the usual ones; a header given as None is left out."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=240)
     try:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in {"Host": f"127.0.0.1:{port}", **(headers or {})}.items():
@@ -76,7 +76,7 @@ UPGRADE = {
 
 def knock(port, path="/ws", **headers):
     """The status of a websocket's handshake: 101 when it is let in."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=240)
     try:
         connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
         given = {"Host": f"127.0.0.1:{port}", **UPGRADE, **headers}
