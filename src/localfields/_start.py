@@ -8,6 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from ._check import Said, refuse, shorten
 
@@ -17,6 +18,7 @@ def load_plugins(names: Sequence[str]) -> None:
     for point in importlib.metadata.entry_points(group="localfields"):
         try:
             point.load()
+            _keep(sys.modules[point.module])
         except Exception as error:
             owner = f" of {point.dist.name}" if point.dist else ""
             advice = "Update or remove that package."
@@ -33,7 +35,8 @@ def load_plugins(names: Sequence[str]) -> None:
                 location.loader.exec_module(module)
             else:
                 sys.path.insert(0, str(Path.cwd()))
-                importlib.import_module(name)
+                module = importlib.import_module(name)
+            _keep(module)
         except Exception as error:
             advice = f"Importing it says: {_told(error).text}."
             refuse("`--plugin`", name, "a module or file that can be imported", advice)
@@ -43,6 +46,13 @@ def load_plugins(names: Sequence[str]) -> None:
 
 PLUGINS: list[str] = []
 """Names that were loaded so: what a process of our own must load to know the same stimuli."""
+
+MODULES: list[ModuleType] = []
+"""The modules themselves, of packages too: where a figure of a user's own is looked for."""
+
+
+def _keep(module: ModuleType) -> None:
+    MODULES[:] = [one for one in MODULES if one.__name__ != module.__name__] + [module]  # loaded again: a new version
 
 
 def _told(error: Exception) -> Said:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from .._check import Said, refuse
 from .._spec import discover
+from .._start import MODULES
 from .base import GROUPS
 from .base import Claim as Claim
 from .base import PaperFigure as PaperFigure
@@ -10,12 +12,16 @@ from .base import Question as Question
 
 
 def all_figures() -> dict[str, PaperFigure]:
-    """Every figure of this folder, by name, in order: the paper's, then the notes', then those of our own."""
+    """Every `FIGURE` of this folder and of plugins, by name, in order: the paper's, the notes', those of our own."""
     import sys
 
-    found = {}
-    for name in discover(__name__, __path__):
-        figure = getattr(sys.modules[f"{__name__}.{name}"], "FIGURE", None)
-        if figure is not None:
+    modules = [sys.modules[f"{__name__}.{name}"] for name in discover(__name__, __path__)]
+    found: dict[str, PaperFigure] = {}
+    for module in (*modules, *MODULES):
+        figure = getattr(module, "FIGURE", None)
+        if isinstance(figure, PaperFigure):
+            if figure.name in found:
+                got = Said(f"a second one, from {module.__name__}")
+                refuse(f"The figure `{figure.name}`", got, "the only one of its name", "Rename the figure.")
             found[figure.name] = figure
     return dict(sorted(found.items(), key=lambda item: (GROUPS.index(item[1].group), item[0])))

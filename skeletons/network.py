@@ -1,0 +1,35 @@
+"""A network of your own: copy this file, complete the lines marked FILL IN, and it is known everywhere.
+
+    localfields --plugin my_network.py train ising --coupling 0.3,0.7 --network my-network --hidden 4
+
+A network here is one hidden layer of receptive fields and a readout of their preactivations h_k = ⟨w_k, x⟩. The engine
+computes h, for single draws or for all shifts of one at once, so that every estimator works without code of its own.
+"""
+
+import jax
+import jax.numpy as jnp  # noqa: F401 (for what you fill in)
+
+from localfields.fields import Count, declare
+from localfields.networks.base import Network, Params, init_field, init_scale_field
+
+
+class MyNetwork(Network):
+    """One sentence: the output as a formula, and what it models."""
+
+    hidden: int = declare(2, Count(high=100_000), symbol="K", help="number of neurons")
+    init: str = init_field()
+    init_scale: float = init_scale_field()
+
+    def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
+        """Output of one input, (outputs,), from its preactivations h, (K,); no batch axis here.
+
+        `params` holds `weights` (K, size) and whatever `initial_rest` adds.
+        """
+        return ...  # FILL IN readout
+
+    # Trained parameters beside the fields, such as biases or output weights (leave out where there are none):
+    # def initial_rest(self, key, outputs):
+    #     return {"biases": jnp.zeros(self.hidden)}
+
+    # More than one output: by default they are refused. Accept by
+    # def check_outputs(self, outputs): pass

@@ -1,0 +1,42 @@
+"""A stimulus of your own: copy this file, complete the lines marked FILL IN, and it is known everywhere.
+
+    localfields --plugin my_stimulus.py sample my-stimulus --strength 0.5 --num 1000 --out x.npz
+    localfields --plugin my_stimulus.py train my-stimulus --strength 0.2,0.5
+
+In Python, importing the file is enough: `lf.stimuli.MyStimulus`. Inside the package (`src/localfields/stimuli/`) it is
+found by itself, and the law tests in `tests/laws` hold its samples against the statistics that it declares.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp  # noqa: F401 (for what you fill in)
+import numpy as np
+
+from localfields.fields import number
+from localfields.marginals import Marginal
+from localfields.stimuli.base import Stimulus, lattice_field
+
+
+class MyStimulus(Stimulus):
+    """One sentence in the field's language: which law, and when one chooses it."""
+
+    # Fields are the specification: range, default, symbol and meaning are declared here and nowhere else. Numbers
+    # may be swept, so that in `draw` they may be traced: no `if` on them there.
+    shape: tuple[int, ...] = lattice_field()  # most_axes=1 for a law that lives on a ring only
+    strength: float = number(0.5, low=0, high=1, symbol="q", help="what it does, in a few words")
+
+    # What holds of the law. These are the defaults; the theories and the estimator `orbit` rely on them.
+    # translation_invariant = sign_symmetric = weakly_dependent = True, elliptical = False; override with a property.
+
+    def draw(self, key: Any, num: int) -> jax.Array:
+        """Samples, (num, size), sites in C order: mean zero and unit variance, in code that JAX can compile."""
+        return ...  # FILL IN draw
+
+    def covariance(self) -> np.ndarray:
+        """Exact Cov(X_0, X_d) at every displacement d, of the lattice's shape, float64. At d = 0 it is the variance."""
+        return ...  # FILL IN covariance
+
+    def marginal(self) -> Marginal | None:
+        """Exact law of one coordinate, from `localfields.marginals` or of your own; None where it is not known."""
+        return ...  # FILL IN marginal
