@@ -108,9 +108,9 @@ class Visitor(ClientSession):
         return "\n".join(str(one.text) for one in self.document.models if hasattr(one, "text"))
 
     def wait(self, condition, seconds=60):
-        """Let messages come until the condition holds; whether it does."""
+        """Look at the page again until the condition holds; whether it does."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline:
-            self.force_roundtrip()
-            time.sleep(0.02)
+            time.sleep(0.2)
+            self.pull()
         return condition()
