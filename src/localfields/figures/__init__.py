@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .. import _start
 from .._check import Said, refuse
 from .._spec import discover
-from .._start import MODULES
 from .base import GROUPS
 from .base import Claim as Claim
 from .base import PaperFigure as PaperFigure
@@ -17,7 +17,7 @@ def all_figures() -> dict[str, PaperFigure]:
 
     modules = [sys.modules[f"{__name__}.{name}"] for name in discover(__name__, __path__)]
     found: dict[str, PaperFigure] = {}
-    for module in (*modules, *MODULES):
+    for module in (*modules, *_start.MODULES):
         figure = getattr(module, "FIGURE", None)
         if isinstance(figure, PaperFigure):
             if figure.name in found:
