@@ -26,6 +26,10 @@ PATIENCE = 120_000  # milliseconds: other programs may use the machine too
 LONG = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "members": "4", "batch": "500", "steps": "20000", "every": "20"}
 
 
+# How far a picture reaches to the right.
+REACH = "(name) => window.Bokeh.documents[0].get_model_by_name(name).x_range.end"
+
+
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """A server of the command line's, with an empty store."""
@@ -222,6 +226,8 @@ def test_two_runs_side_by_side_and_a_link_to_both(visit):
     one.wait(lambda: "predicted oscillatory" in one.text(), "the second run")
     kept, now = one.values("kept run: ipr")[-1], one.values("this run: ipr")[-1]
     assert now < 0.2 < 0.5 < kept
+    for name in ("this run", "kept run"):
+        assert one.page.evaluate(REACH, f"{name}: lines") == 39
     one.shoot("beside")
     link = one.page.get_by_label("to copy").input_value()
     assert link.startswith("http://127.0.0.1") and "beside=" in link

@@ -44,6 +44,7 @@ class Explorer:
         self.follow = True
         self.answer_job: Any = None
         self.run_job: Any = None
+        self.beside_job: Any = None
         self.verdict: Verdict | None = None
         self.asked = 0.0
         self.run: Watched | None = None
@@ -162,7 +163,7 @@ class Explorer:
             self._say(str(error))
             return
         run, checkpoint = self.run, None
-        same = run is not None and run.experiment.digest == experiment.digest
+        same = run is not None and run.experiment.digest == experiment.digest and not run.dropped
         if run is not None and same and run.checkpoint is not None:
             checkpoint = run.checkpoint
             run.done = None
@@ -180,9 +181,9 @@ class Explorer:
     def _cancel(self) -> None:
         if self.run_job is not None:
             self.run_job.cancel()
-        if self.run is not None:
-            self.run.checkpoint = None
-        self._ended("Cancelled.")
+        if self.run is not None and self.run.done is None:
+            self.run.dropped, self.run.checkpoint = True, None
+            self._ended("Cancelled.")
 
     def _reset(self) -> None:
         self._cancel()
@@ -206,7 +207,7 @@ class Explorer:
         """A link may name two settings: the second one is run at once."""
         experiment = read(texts, self.service.limits)
         self.beside = Watched(texts, experiment)
-        self._submit(Request("run", experiment.canonical()), self.beside)
+        self.beside_job = self._submit(Request("run", experiment.canonical()), self.beside)
 
     def _scrubbed(self, event: Any) -> None:
         self.follow = self.run is None or event.new >= len(self.run.steps) - 1
@@ -277,8 +278,8 @@ class Explorer:
         run = self.run
         if run is not None and run.started and not words:
             assert run.done is not None
-            paused = run.done.stopped == "cancelled"
-            words = f"{'Paused. ' if paused else ''}{run.judgment()} {run.done.note}"
+            lead = "Cancelled. " if run.dropped else "Paused. " if run.done.stopped == "cancelled" else ""
+            words = f"{lead}{run.judgment()} {run.done.note}"
         self._tell(words)
         if run is not None and run.started:
             self.service.downloads.publish(self, run)
@@ -314,6 +315,7 @@ class Explorer:
     def _show_beside(self) -> None:
         if self.beside is not None and self.other is None:
             self.other = RunView("kept run")
+            self._draw()  # before it is sent: what changes right after may reach the browser before the figures do
             self.beside_box.append(grid(self.other.plots))
         self.beside_box.visible = self.beside is not None
         self.keep.label = "Remove kept" if self.beside is not None else "Keep beside"
@@ -401,7 +403,7 @@ def page(service: Any) -> Any:
 def leave(explorer: Explorer) -> None:
     """A visitor has gone: nothing more is computed for them."""
     explorer.document = None
-    for job in (explorer.answer_job, explorer.run_job):
+    for job in (explorer.answer_job, explorer.run_job, explorer.beside_job):
         if job is not None:
             job.cancel()
     explorer.service.downloads.withdraw(explorer)

@@ -35,6 +35,11 @@ def _figure(title: str, x: str, y: str = "", height: int = 220, **more: Any) -> 
     return plot
 
 
+def _reach(axis: Any, start: float, end: float) -> None:
+    """Set a range, also the one that a figure goes back to when a browser draws it for the first time."""
+    axis.update(start=start, end=end, reset_start=start, reset_end=end)
+
+
 def _source(*names: str, name: str = "") -> Any:
     return ColumnDataSource({one: [] for one in names}, name=name or None)
 
@@ -134,8 +139,8 @@ class DataView:
             bell = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
             self.normal_source.data = dict(empty) if answer.atoms else {"x": grid, "y": bell}
             reach = min(6.0, max(2.5, float(np.max(np.abs(x)))))
-            self.law.x_range.update(start=-reach, end=reach)
-            self.law.y_range.end = 1.1 * float(np.max(y))
+            _reach(self.law.x_range, -reach, reach)
+            _reach(self.law.y_range, 0, 1.1 * float(np.max(y)))
             kurtosis = "infinite" if math.isinf(answer.kurtosis) else f"{answer.kurtosis:.2g}"
             self.law.title.text = f"law of one site: excess kurtosis {kurtosis}"
         if answer.amplifier is None:
@@ -145,7 +150,7 @@ class DataView:
             a, value = answer.amplifier
             self.amplifier_source.data = {"x": a, "y": value, "line": answer.slope * a}
             self.amplifier.title.text = "amplifier φ(a)"
-            self.amplifier.y_range.end = 1.05 * max(1.0, float(np.max(value)))
+            _reach(self.amplifier.y_range, 0, 1.05 * max(1.0, float(np.max(value))))
 
     def _show_samples(self, samples: tuple[np.ndarray, ...]) -> None:
         ring = samples[0].ndim == 2
@@ -162,9 +167,9 @@ class DataView:
                 ys.append(sample + step * (2 * c + place))
                 colors.append(CLASS_COLORS[c % len(CLASS_COLORS)])
         self.line_source.data = {"xs": xs, "ys": ys, "color": colors}
-        self.lines.y_range.update(start=-0.6 * step, end=step * (len(ys) - 0.4))
+        _reach(self.lines.y_range, -0.6 * step, step * (len(ys) - 0.4))
         self.lines.title.text = "samples, label 0 below"
-        self.lines.x_range.update(start=0, end=len(xs[0]) - 1)
+        _reach(self.lines.x_range, 0, len(xs[0]) - 1)
 
 
 class RunView:
@@ -173,6 +178,7 @@ class RunView:
     def __init__(self, title: str):
         self.title = title
         self.lines = _figure(title, "site", height=300)
+        self.lines.name = f"{title}: lines"
         self.field_source = _source("xs", "ys", "color")
         self.now_source = _source("x", "y", name=f"{title}: field")
         self.theory_source = _source("x", "y")
@@ -240,7 +246,7 @@ class RunView:
             "color": shades,
         }
         self.now_source.data = {"x": site, "y": fields[record]}
-        self.lines.x_range.end = len(site) - 1
+        _reach(self.lines.x_range, 0, len(site) - 1)
         theory = run.theory
         curve: dict[str, Any] = {"x": [], "y": []}
         if theory is not None and theory.weights is not None and member < len(theory.weights):
@@ -250,7 +256,7 @@ class RunView:
         every = np.concatenate([np.ravel(fields), np.asarray(curve["y"], float)])
         low, high = (float(every.min()), float(every.max())) if np.isfinite(every).all() else (-1.0, 1.0)
         margin = 0.08 * (high - low or 1.0)
-        self.lines.y_range.update(start=low - margin, end=high + margin)
+        _reach(self.lines.y_range, low - margin, high + margin)
         which = f"member {member + 1}" if fields.shape[1] and run.neurons == 1 else f"neuron {neuron + 1}"
         self.lines.title.text = f"{self.title}: {which}, time {run.times[record]:.4g}"
 
@@ -290,7 +296,7 @@ class Series:
     ) -> None:
         """Draw it over the `whole` flow time; `border` is a level to hold it against."""
         self.now.update(location=now, visible=True)
-        self.plot.x_range.end = whole
+        _reach(self.plot.x_range, 0, whole)
         if border is not None:
             self.border.update(location=border, visible=True)
         if values is None or times is None:
@@ -306,12 +312,12 @@ class Series:
             level = np.moveaxis(found, 1, -1).reshape(-1, found.shape[1]).mean(axis=0)
             curve = {"x": theory.times[: len(level)], "y": level}
         self.theory.data = curve
-        seen = [np.asarray(one["y"]) for one in (self.mean.data, curve) if len(one["y"])]
+        seen = [np.asarray(one) for one in (*self.each.data["ys"], self.mean.data["y"], curve["y"]) if len(one)]
         if seen:
             finite = np.concatenate(seen)[np.isfinite(np.concatenate(seen))]
             low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
             bottom = 0.0 if self.name == "ipr" else low - 0.05 * (high - low or 1.0)
-            self.plot.y_range.update(start=bottom, end=max(high + 0.1 * (high - bottom or 1.0), 2 * (border or 0.0)))
+            _reach(self.plot.y_range, bottom, max(high + 0.1 * (high - bottom or 1.0), 2 * (border or 0.0)))
 
     def clear(self) -> None:
         """Show nothing."""

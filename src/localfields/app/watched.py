@@ -34,6 +34,7 @@ class Watched:
     gates: np.ndarray | None = None
     checkpoint: dict[str, np.ndarray] | None = None
     done: Done | None = None
+    dropped: bool = False  # cancelled by its visitor: it cannot be gone on with
 
     def take(self, message: Any) -> None:
         """Add what a message brings."""
@@ -44,7 +45,7 @@ class Watched:
         elif isinstance(message, Gates):
             self.gate_times, self.gates = message.times, message.agreement
         elif isinstance(message, Checkpoint):
-            self.checkpoint = message.arrays
+            self.checkpoint = None if self.dropped else message.arrays
         elif isinstance(message, Done):
             self.done = message
             if message.stopped != "cancelled":  # there is nothing to go on with
