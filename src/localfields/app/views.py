@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.models import ColumnDataSource, Legend, LegendItem, LinearColorMapper, Range1d, Span
+from bokeh.models.glyphs import Image, Line, MultiLine, Segment, VArea
 from bokeh.palettes import RdBu11, Viridis256
 from bokeh.plotting import figure
 
@@ -20,17 +21,18 @@ CLASS_COLORS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000",
 DIVERGING = list(reversed(RdBu11))
 
 
-def _figure(title: str, x: str, y: str = "", height: int = 220, **more: Any) -> Any:
+def _figure(title: str, x: str, height: int = 220, **more: Any) -> Any:
     # Ranges are set with the data: axes that stand still are easier to watch, and cost less.
     ranges = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1), **more}
     plot: Any = figure(
         title=title, height=height, sizing_mode="stretch_width", toolbar_location=None, tools="", **ranges
     )
-    plot.xaxis.axis_label, plot.yaxis.axis_label = x, y or None
     plot.min_border_left = plot.min_border_right = 8
     plot.title.text_font_size = "13px"
-    plot.xaxis.axis_label_text_font_style = plot.yaxis.axis_label_text_font_style = "normal"
-    plot.grid.grid_line_alpha = 0.25
+    for axis in plot.xaxis:
+        axis.update(axis_label=x, axis_label_text_font_style="normal")
+    for grid in plot.grid:
+        grid.grid_line_alpha = 0.25
     plot.outline_line_alpha = 0.2
     return plot
 
@@ -38,6 +40,15 @@ def _figure(title: str, x: str, y: str = "", height: int = 220, **more: Any) -> 
 def _reach(axis: Any, start: float, end: float) -> None:
     """Set a range, also the one that a figure goes back to when a browser draws it for the first time."""
     axis.update(start=start, end=end, reset_start=start, reset_end=end)
+
+
+def _glyph(plot: Any, source: Any, glyph: Any) -> Any:
+    """Draw data. Not by `plot.line(…)`, which makes copies for what is selected: models are what a page costs."""
+    return plot.add_glyph(source, glyph)
+
+
+def _line(color: str, width: float, dash: str = "solid", y: str = "y") -> Line:
+    return Line(x="x", y=y, line_color=color, line_width=width, line_dash=dash)
 
 
 def _source(*names: str, name: str = "") -> Any:
@@ -74,12 +85,11 @@ class Picture:
     """A matrix as colors around zero."""
 
     def __init__(self, title: str, height: int = 220):
-        self.plot = _figure(title, "", height=height)
+        self.plot = _figure(title, "", height=height, x_axis_type=None, y_axis_type=None)
         self.plot.update(sizing_mode="scale_width", aspect_ratio=1)
-        self.plot.axis.visible = self.plot.grid.visible = False
         self.source: Any = ColumnDataSource({"image": [np.full((1, 1), np.nan)]})
         self.colors = LinearColorMapper(palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)")
-        self.plot.image("image", x=0, y=0, dw=1, dh=1, source=self.source, color_mapper=self.colors)
+        _glyph(self.plot, self.source, Image(image="image", x=0, y=0, dw=1, dh=1, color_mapper=self.colors))
 
     def show(self, picture: np.ndarray) -> None:
         """Draw it; the strongest color is the largest value."""
@@ -96,7 +106,7 @@ class DataView:
         self.lines = _figure("samples", "site")
         self.lines.yaxis.visible = False
         self.line_source = _source("xs", "ys", "color")
-        self.lines.multi_line("xs", "ys", color="color", line_width=1.5, source=self.line_source)
+        _glyph(self.lines, self.line_source, MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5))
         self.picture = Picture("samples, label 0 below", height=260)
         self.picture.plot.visible = False
 
@@ -104,18 +114,19 @@ class DataView:
         self.law_source = _source("x", "y", name="law")
         self.normal_source = _source("x", "y")
         self.atom_source = _source("x", "y", "zero")
-        self.law.varea("x", 0, "y", source=self.law_source, color=BLUE, alpha=0.3)
-        law = self.law.line("x", "y", source=self.law_source, color=BLUE, line_width=2)
-        normal = self.law.line("x", "y", source=self.normal_source, color=GRAY, line_dash="dashed", line_width=1.5)
-        self.law.segment("x", "zero", "x", "y", source=self.atom_source, color=BLUE, line_width=4)
+        _glyph(self.law, self.law_source, VArea(x="x", y1=0, y2="y", fill_color=BLUE, fill_alpha=0.3))
+        law = _glyph(self.law, self.law_source, _line(BLUE, 2))
+        normal = _glyph(self.law, self.normal_source, _line(GRAY, 1.5, "dashed"))
+        bars = Segment(x0="x", y0="zero", x1="x", y1="y", line_color=BLUE, line_width=4)
+        _glyph(self.law, self.atom_source, bars)
         _legend(self.law, {"law": law, "normal": normal})
 
         self.amplifier = _figure("amplifier φ(a)", "correlation a with the preactivation")
         self.amplifier_source = _source("x", "y", "line", name="amplifier")
-        more = {"source": self.amplifier_source}
-        self.amplifier.varea("x", "line", "y", color=ORANGE, alpha=0.25, **more)
-        curve = self.amplifier.line("x", "y", color=ORANGE, line_width=2, **more)
-        line = self.amplifier.line("x", "line", color=GRAY, line_dash="dashed", line_width=1.5, **more)
+        source = self.amplifier_source
+        _glyph(self.amplifier, source, VArea(x="x", y1="line", y2="y", fill_color=ORANGE, fill_alpha=0.25))
+        curve = _glyph(self.amplifier, source, _line(ORANGE, 2))
+        line = _glyph(self.amplifier, source, _line(GRAY, 1.5, "dashed", y="line"))
         _legend(self.amplifier, {"this law": curve, "normal law": line})
 
     @property
@@ -182,9 +193,10 @@ class RunView:
         self.field_source = _source("xs", "ys", "color")
         self.now_source = _source("x", "y", name=f"{title}: field")
         self.theory_source = _source("x", "y")
-        before = self.lines.multi_line("xs", "ys", color="color", line_width=1.2, alpha=0.8, source=self.field_source)
-        now = self.lines.line("x", "y", color=BLUE, line_width=3, source=self.now_source)
-        theory = self.lines.line("x", "y", color=ORANGE, line_width=2, line_dash="dashed", source=self.theory_source)
+        curves = MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.2, line_alpha=0.8)
+        before = _glyph(self.lines, self.field_source, curves)
+        now = _glyph(self.lines, self.now_source, _line(BLUE, 3))
+        theory = _glyph(self.lines, self.theory_source, _line(ORANGE, 2, "dashed"))
         _legend(self.lines, {"before (early: pale)": before, "now": now, "theory": theory})
         self.picture = Picture(f"{title}: all fields", height=300)
         self.theory_picture = Picture("theory", height=300)
@@ -276,9 +288,9 @@ class Series:
         self.each = _source("xs", "ys")
         self.mean = _source("x", "y", name=f"{owner}: {name}")
         self.theory = _source("x", "y")
-        self.plot.multi_line("xs", "ys", color=BLUE, alpha=0.3, line_width=1, source=self.each)
-        mean = self.plot.line("x", "y", color=BLUE, line_width=2.5, source=self.mean)
-        theory = self.plot.line("x", "y", color=ORANGE, line_dash="dashed", line_width=2, source=self.theory)
+        _glyph(self.plot, self.each, MultiLine(xs="xs", ys="ys", line_color=BLUE, line_alpha=0.3, line_width=1))
+        mean = _glyph(self.plot, self.mean, _line(BLUE, 2.5))
+        theory = _glyph(self.plot, self.theory, _line(ORANGE, 2, "dashed"))
         self.now = Span(location=0, dimension="height", line_color=GRAY, line_width=1, visible=False)
         self.border = Span(location=0, dimension="width", line_color=GREEN, line_dash="dotted", visible=False)
         self.plot.add_layout(self.now)
