@@ -1,4 +1,4 @@
-"""Shape aliases, and the choice between numpy and jax by what is given.
+"""The choice between numpy and jax by what is given, and the precision of draws.
 
 Exact statistics are computed in numpy at float64; the same formulas run in compiled simulation code on traced
 arrays. Code that serves both asks `namespace` which one it is in.
@@ -13,11 +13,6 @@ import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
 import scipy.special
-from jaxtyping import Array, Float, PRNGKeyArray, UInt32
-
-Key = PRNGKeyArray | UInt32[Array, "2"]
-Draws = Float[Array, "num size"]
-Field = Float[np.ndarray, "*shape"]
 
 
 def namespace(*values: Any) -> tuple[Any, Any]:

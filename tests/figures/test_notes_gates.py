@@ -43,4 +43,4 @@ def test_the_neuron_ends_with_the_winner(results):
 def test_it_is_drawn(results):
     figure = FIGURE.draw(results)
     assert len(figure.axes) == 6 and all(ax.get_title() and ax.lines for ax in figure.axes)
-    assert FIGURE.of_notes and "12" in FIGURE.setting("tiny")
+    assert FIGURE.group == "notes" and "12" in FIGURE.setting("tiny")

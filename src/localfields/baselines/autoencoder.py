@@ -61,7 +61,7 @@ class Autoencoder(Baseline):
         scale = float(x.std(dtype=np.float64))
         data = jnp.asarray(x / np.asarray(scale, x.dtype))
         key = make_key(check_seed(seed))
-        found, losses = _descend(self, data, key, self.activation, self.steps, min(self.batch, len(x)))
+        found, losses = _descend(self, data, key, self.steps, min(self.batch, len(x)))
         some = data[:: max(1, len(x) // 20_000)]
         residual = float(jnp.mean((some - decode(found, encode(found, some, self.activation))) ** 2))
         notes = {"loss": float(np.mean(losses[-max(1, self.steps // 10) :])), "residual": residual}
@@ -86,8 +86,8 @@ def decode(weights: Weights, y: jax.Array) -> jax.Array:
     return y @ weights.fields + weights.offset[None]
 
 
-@functools.partial(jax.jit, static_argnames=("activation", "steps", "batch"))
-def _descend(method: Autoencoder, x: jax.Array, key: Any, activation: str, steps: int, batch: int) -> Any:
+@functools.partial(jax.jit, static_argnames=("steps", "batch"))
+def _descend(method: Autoencoder, x: jax.Array, key: Any, steps: int, batch: int) -> Any:
     import optax
 
     for_start, for_draws = jax.random.split(key)

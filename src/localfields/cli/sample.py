@@ -34,7 +34,6 @@ def draw(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite: bo
     """Draw, and write or show."""
     import numpy as np
 
-    from .._check import show
     from .._files import check_target, publish
     from .._spec import Count, name_of
 
@@ -58,7 +57,7 @@ def draw(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite: bo
         publish(picture, lambda path: save_overview(stimulus, x, path))
         print(f"drew {picture}")
     if target is None and picture is None:
-        _summarize(stimulus, x, show)
+        _summarize(stimulus, x)
 
 
 def _write(path: Path, x: Any, stimulus: Any, seed: int) -> None:
@@ -72,7 +71,7 @@ def _write(path: Path, x: Any, stimulus: Any, seed: int) -> None:
         np.savetxt(path, x, delimiter=",", fmt="%.9g" if x.dtype == np.float32 else "%.17g")  # digits that read back
 
 
-def _summarize(stimulus: Any, x: Any, show: Any) -> None:
+def _summarize(stimulus: Any, x: Any) -> None:
     import numpy as np
     from rich.console import Console
     from rich.table import Table

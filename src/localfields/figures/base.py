@@ -115,13 +115,8 @@ class Named:
 
     @property
     def group(self) -> Group:
-        """Whose it is."""
-        return group_of(self.name, self.extra)
-
-    @property
-    def of_notes(self) -> bool:
-        """Whether it is one of the working notes, not of the paper."""
-        return is_of_notes(self.name)
+        """Whose it is: the paper's, the working notes', or our own."""
+        return "extra" if self.extra else "notes" if self.name.startswith("notes/") else "paper"
 
     @property
     def stem(self) -> str:
@@ -154,19 +149,6 @@ class PaperFigure(Named):
     experiments: Callable[[Scale], Mapping[str, Experiment]] = no_experiments
     questions: Callable[[Results], Sequence[Question]] = none
     extra: bool = False
-
-
-NOTES = "notes/"
-
-
-def group_of(name: str, extra: bool) -> Group:
-    """Whose a figure is: the paper's, the working notes', or our own."""
-    return "extra" if extra else "notes" if is_of_notes(name) else "paper"
-
-
-def is_of_notes(name: str) -> bool:
-    """Whether a figure of this name belongs to the working notes."""
-    return name.startswith(NOTES)
 
 
 def stem(name: str) -> str:

@@ -212,7 +212,7 @@ def questions(results: Results) -> Sequence[Question]:
         _equal(found, runs),
         _alone(found, runs, values_of(results)),
         _unbalanced(found, runs, scale),
-        _positive(found, runs, scale),
+        _positive(found, scale),
     ]
 
 
@@ -288,7 +288,7 @@ def _unbalanced(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]
     )
 
 
-def _positive(found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale) -> Question:
+def _positive(found: Mapping[str, Populations], scale: Scale) -> Question:
     names = np.array(start_names(scale))
     local = 100 * found[STARTS].localized.mean(axis=1)
     mostly, every = (local[names == kind] for kind in POSITIVE)

@@ -170,7 +170,7 @@ def questions(results: Results) -> Sequence[Question]:
             "GAB1",
             "note 1, uncertainty principle",
             "Are fields Gabors on Gaussian and non-Gaussian data alike, with other decay and frequency?",
-            _verdict(at_low, at_high, results),
+            _verdict(at_low, at_high),
             f"error of the best Gabor in percent by gain; {parts}. At gain {low:g} a single wave leaves "
             f"{waves:.0f} %, and {float(np.median(slow_share(relu[low]))):.0f} % of the energy is at {SLOWEST} cycles "
             "or fewer",
@@ -181,7 +181,7 @@ def questions(results: Results) -> Sequence[Question]:
     ]
 
 
-def _verdict(at_low: float, at_high: float, results: Results) -> str:
+def _verdict(at_low: float, at_high: float) -> str:
     if at_high < CLOSE < at_low:
         return (
             "At high gain nearly: a Gabor fits the typical field to within a quarter. On Gaussian data not: neurons "

@@ -12,12 +12,13 @@ import numpy as np
 import scipy.special
 
 from .._check import Said, refuse
-from ..lattice import matrix, shifted
+from ..lattice import shifted
 from ..marginals.base import normal_rule
 from ..networks.gates import Gates, Open
 from ..stimuli import NLGP, BlockPulse, Ising, SinglePulse, Stimulus
 from ..stimuli.gaussian import GaussianCopula
 from ._draws import GROUPS, draws
+from .base import whole
 from .hypercube import MOST_IN_HALVES, enumerate_states, ising_weights, meet_in_the_middle_response
 from .ising import adaptive_response
 from .linear import LinearResponse
@@ -171,12 +172,6 @@ def quadrant_moment(covariance: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.
     apart = a - side * b
     rest = (side - cosine) * (np.outer(a, a) + np.outer(b, b)) - side * np.outer(apart, apart)
     return both * covariance + rest / (2 * math.pi * sine)
-
-
-def whole(stimulus: Stimulus) -> np.ndarray:
-    """The covariance matrix of a class, (size, size)."""
-    values = np.asarray(stimulus.covariance(), np.float64)
-    return matrix(values) if values.shape == stimulus.shape else values.reshape(stimulus.size, stimulus.size)
 
 
 def _blocks(stimulus: Stimulus, rows: np.ndarray) -> np.ndarray | None:

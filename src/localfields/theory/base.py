@@ -8,7 +8,7 @@ approximate; loss, gradient and flow follow here, once for all of them.
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -116,7 +116,7 @@ class NeuronTheory(Theory):
         """Assemble the loss from the responses of the classes whose label is not zero."""
         check_neuron(type(self).__name__, task, network)
         labels, priors = task.targets()[:, 0], task.priors
-        mean = sum(p * np.asarray(s.covariance(), np.float64) for p, s in zip(priors, _alike(task), strict=True))
+        mean = sum(p * values for p, values in zip(priors, _alike(task), strict=True))
         with jax.enable_x64(True):
             pulled = [c for c, label in enumerate(labels) if label != 0]
             return NeuronFlow(
@@ -129,20 +129,17 @@ class NeuronTheory(Theory):
             )
 
 
-class _Whole:
-    """A translation-invariant stimulus beside one that is not: its covariance as a whole matrix."""
-
-    def __init__(self, stimulus: Stimulus):
-        self.stimulus = stimulus
-
-    def covariance(self) -> np.ndarray:
-        values = self.stimulus.covariance()
-        return values if values.shape != self.stimulus.shape else matrix(values).reshape(self.stimulus.shape * 2)
+def whole(stimulus: Stimulus) -> np.ndarray:
+    """The covariance matrix of a class, (size, size)."""
+    values = np.asarray(stimulus.covariance(), np.float64)
+    return matrix(values) if values.shape == stimulus.shape else values.reshape(stimulus.size, stimulus.size)
 
 
-def _alike(task: Discrimination) -> list[Any]:
-    rows = [s.translation_invariant for s in task.stimuli]
-    return list(task.stimuli) if all(rows) else [_Whole(s) for s in task.stimuli]
+def _alike(task: Discrimination) -> list[np.ndarray]:
+    """Covariances of the classes in one form: rows where all have one, else whole matrices."""
+    if all(stimulus.translation_invariant for stimulus in task.stimuli):
+        return [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
+    return [whole(stimulus) for stimulus in task.stimuli]
 
 
 def check_neuron(name: str, task: Discrimination, network: Network) -> None:

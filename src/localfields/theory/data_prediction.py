@@ -26,7 +26,7 @@ from ..trajectory import localized_from
 from . import _rows
 from ._data_flows import Look, finite_patterns, flows_of, follow
 from ._rows import Measurements, flatness
-from .amplifier import Amplifier
+from .amplifier import SLOPE, Amplifier
 from .assumptions import check_stimulus
 from .base import check_neuron
 from .evidence import ClassEvidence, DataPrediction, Interval
@@ -132,7 +132,7 @@ def _facts(task: Discrimination, found: list[Measurements], evidence: Any, pulls
     rows = [one.row(one.ones) for one in found]
     most = int(np.argmax(np.abs(task.targets()[:, 0]) * np.asarray(task.priors)))
     said, amplifier = evidence[most], Amplifier(found[most].law(found[most].ones))
-    excess = said.amplifier - math.sqrt(2 / math.pi) * said.correlations
+    excess = said.amplifier - SLOPE * said.correlations
     sure = np.abs(excess) > 4 * said.amplifier_error + 1e-9
     bends = (excess[sure] > 0).any() and (excess[sure] < 0).any()
     signs = all(one.two_valued for one in found) and task.outputs == 1
