@@ -11,7 +11,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL:
-.PHONY: help test reproduce app bench errata lint typecheck format lock clean
+.PHONY: help test reproduce app docs bench errata lint typecheck format lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -74,7 +74,7 @@ test: ## check style, types and tests
 	@echo "== ruff check";          $(BIN)/ruff check
 	@echo "== ruff format --check"; $(BIN)/ruff format --check
 	@echo "== pyright";             $(BIN)/pyright
-	@echo "== pytest: unit tests and doctests"; $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules --doctest-glob=README.md src tests README.md -m "not browser"
+	@echo "== pytest: unit tests and doctests"; $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests -m "not browser"
 	@echo "== pytest: browser tests"; \
 	browser=$$(scripts/browser.sh) && status=0 || status=$$?; \
 	case $$status in \
@@ -92,6 +92,12 @@ reproduce: ## recompute every result of the project
 app: ## open the explorer on this machine, at http://127.0.0.1:5006
 	$(call environment,dev)
 	@$(BIN)/localfields app
+
+docs: ## build the documentation into site/, with the report if there is one
+	$(call environment,dev)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@if [ -f report/report.html ]; then mkdir -p site/report; cp report/report.html report/claims.json site/report/; fi
+	@echo "The site: site/index.html (its mathematics need a server: $(BIN)/python -m http.server -d site)"
 
 bench: ## run the benchmarks
 	$(call environment,dev)

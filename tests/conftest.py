@@ -24,7 +24,7 @@ SLOW = (
     "tests/training/test_estimators.py",
     "tests/theory/test_committee.py",
     "tests/theory/test_assumptions.py",
-    "README.md",
+    "tests/docs/test_pages.py",
     "tests/theory/test_data_prediction.py",
     "tests/experiments/test_cluster.py",
     "tests/experiments/test_sweep.py",

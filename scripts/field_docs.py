@@ -1,0 +1,38 @@
+"""For the documentation: the fields of a class are documented by their declarations, which are read from the class."""
+
+import importlib
+import re
+from typing import Any
+
+import griffe
+
+
+class FieldDocs(griffe.Extension):
+    """Give each declared field its symbol and meaning as a docstring, and its default as its value."""
+
+    def __init__(self) -> None:
+        self.classes: list[griffe.Class] = []
+
+    def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        """A section of examples is known to the reader of docstrings by its plural alone."""
+        if obj.docstring:
+            obj.docstring.value = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
+
+    def on_class_instance(self, *, node: Any, cls: griffe.Class, agent: Any, **kwargs: Any) -> None:
+        """Remember the class."""
+        self.classes.append(cls)
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        """When the whole package is read, its classes are asked for what they declare."""
+        from localfields._spec import Spec, fields, text_of
+
+        for one in self.classes:
+            real = getattr(importlib.import_module(one.module.path), one.name, None)
+            if not (isinstance(real, type) and issubclass(real, Spec)):
+                continue
+            for field, say in fields(real):
+                attribute = one.members.get(field.name)
+                if isinstance(attribute, griffe.Attribute) and not attribute.docstring:
+                    words = f"{say.symbol}: {say.help}" if say.symbol else say.help
+                    attribute.docstring = griffe.Docstring(words, parent=attribute)
+                    attribute.value = text_of(say.kind, field.default) or None  # not the declaration, a call
