@@ -21,6 +21,7 @@ from ..lattice import Kernel, check_kernel, colored, settle_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
 from ..marginals import StudentT as StudentTLaw
 from ..marginals.base import SETTLED, uniform_rule
+from ..marginals.numeric import as_law
 from .base import Stimulus, kernel_field, lattice_field, lengthscale_field
 
 
@@ -165,10 +166,6 @@ class EllipticalExtreme(EllipticalLaw):
         return SphereProjection(self.size, 2 + 0.5 * np.log1p(2 * v / delta), weights)
 
 
-def _as_radial(name: str, value: Any) -> Any:
-    return Tabulated.of(value) if callable(value) else value
-
-
 def _flat_radius() -> Tabulated:
     return Tabulated.of(lambda u: u)
 
@@ -186,14 +183,14 @@ class Elliptical(EllipticalLaw):
     shape: tuple[int, ...] = lattice_field()
     xi: float = lengthscale_field()
     radial: Tabulated = declare(
-        _flat_radius(), Nested("marginal", _as_radial), symbol="R", help="law of the radius: its quantile function"
+        _flat_radius(), Nested("marginal", as_law), symbol="R", help="law of the radius: its quantile function"
     )
     kernel: Kernel = kernel_field()
 
     @classmethod
     def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate functions; put the radius at E R² = 1."""
-        radial = Nested("marginal", _as_radial).check("radial", given["radial"])
+        radial = Nested("marginal", as_law).check("radial", given["radial"])
         if not isinstance(radial, Tabulated):
             refuse("`radial`", radial, "a quantile function", "Give a function u ↦ r, or a `Tabulated` law.")
         if radial.table[0] < 0:

@@ -15,8 +15,9 @@ from .._check import Said, refuse
 from .._spec import Nested, Row, declare, derived, number
 from .._types import working_dtype
 from ..lattice import Given, Kernel, check_kernel, check_row, settle_kernel
-from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection, Tabulated
+from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection
 from ..marginals.base import latent_row
+from ..marginals.numeric import as_law
 from .base import Stimulus, kernel_field, latent_normals, lattice_field, lengthscale_field
 
 
@@ -180,10 +181,6 @@ class Kur(GaussianCopula):
         return Algebraic(self.k)
 
 
-def _as_marginal(name: str, value: Any) -> Any:
-    return Tabulated.of(value) if callable(value) else value
-
-
 class Copula(GaussianCopula):
     """Gaussian copula with any marginal: a law of `lf.marginals`, or a quantile function of your own.
 
@@ -200,7 +197,7 @@ class Copula(GaussianCopula):
     xi: float = lengthscale_field()
     marginal_law: Marginal = declare(
         Laplace(),
-        Nested("marginal", _as_marginal),
+        Nested("marginal", as_law),
         symbol="F",
         help="law of each site: a name such as laplace or student-t:nu=5, or a quantile function",
     )
@@ -209,7 +206,7 @@ class Copula(GaussianCopula):
     @classmethod
     def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a kernel given as a function; put the marginal at mean zero and unit variance."""
-        law = Nested("marginal", _as_marginal).check("marginal_law", given["marginal_law"])
+        law = Nested("marginal", as_law).check("marginal_law", given["marginal_law"])
         if isinstance(law, SphereProjection):
             refuse("`marginal_law`", law, "a law that a copula can sample", "Use an elliptical stimulus instead.")
         return settle_kernel(given) | {"marginal_law": law.standardized()}  # type: ignore[attr-defined]
