@@ -140,6 +140,8 @@ def test_cancel_says_done_and_no_more(pool):
 
 def test_places_in_the_queue(pool):
     first, second, third, late = Heard(), Heard(), Heard(), Heard()
+    while any(one["busy"] for one in pool.processes()):  # with what another test asked for
+        time.sleep(0.02)
     one = pool.submit(asked("run", long_experiment(6)), first)
     first.until(say.Started)
     pool.submit(asked("run", experiment(seed=9)), late, background=True)
