@@ -243,6 +243,10 @@ def test_what_it_copies(visit):
     one.wait(lambda: one.page.get_by_label("to copy").input_value().startswith("localfields run nlgp"), "a command")
     one.button("Python").click()
     one.wait(lambda: "lf.stimuli.NLGP(" in one.page.get_by_label("to copy").input_value(), "Python")
+    one.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.button("Copy").click()
+    text = one.wait(lambda: one.page.evaluate("navigator.clipboard.readText()"), "the clipboard")
+    assert text == one.page.get_by_label("to copy").input_value()
 
 
 def test_downloads_open(visit):

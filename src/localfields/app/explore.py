@@ -23,6 +23,8 @@ from .watched import Watched
 
 DRAW = 0.12  # seconds between drawings: about eight a second
 FIRST = next(iter(OURS))
+# Browsers let pages write to the clipboard on this machine and over https; elsewhere the text is there to be selected.
+COPY = "if (navigator.clipboard) { navigator.clipboard.writeText(area.value); }"
 WORDS = {
     "localized": "Predicted: localized. The field will contract to a bump.",
     "oscillatory": "Predicted: oscillatory. The field will become a wave or a constant, not a bump.",
@@ -109,6 +111,8 @@ class Explorer:
         self.copied = pn.widgets.TextAreaInput(
             label="to copy", rows=2, auto_grow=True, max_rows=12, sizing_mode="stretch_width", max_length=10**6
         )
+        self.copy = pn.widgets.Button(label="Copy", margin=(4, 4))
+        self.copy.js_on_click(args={"area": self.copied}, code=COPY)
         self.downloads = pn.pane.HTML("", margin=(0, 8))
 
     def _button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
@@ -377,7 +381,7 @@ class Explorer:
             grid(self.view.plots),
             self.beside_box,
             pn.Column(
-                pn.Row(self.copies, self.downloads, sizing_mode="stretch_width"),
+                pn.FlexBox(self.copies, self.copy, self.downloads, sizing_mode="stretch_width"),
                 self.copied,
                 sizing_mode="stretch_width",
             ),
