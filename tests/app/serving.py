@@ -111,6 +111,6 @@ class Visitor(ClientSession):
         """Look at the page again until the condition holds; whether it does."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline:
-            time.sleep(0.2)
+            time.sleep(0.5)
             self.pull()
         return condition()

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import scipy.linalg
 from theory import test_committee as committees
+from theory import test_committee_moments as moments
 
 import localfields as lf
 from localfields.networks.gates import Bump
@@ -50,7 +51,7 @@ def chain_rule():
 )
 def long_bracket():
     exact = gated_product(*PAIR, SIGMA1)
-    printed, right = committees.printed_47(*PAIR, SIGMA1), committees.gated(*PAIR, SIGMA1)
+    printed, right = moments.printed_47(*PAIR, SIGMA1), committees.gated(*PAIR, SIGMA1)
     g = products(*PAIR, SIGMA1)
     what = rf"the product at $\gamma={g[2] / math.sqrt(g[0] * g[1]):.2f}$, quadrature over the quadrant"
     return Measured(what, off(printed, exact), off(right, exact), 1e-10)
@@ -153,13 +154,9 @@ def many_biases():
     exact = 0.0
     for stimulus, label in zip(committees.GAUSSIANS[:2], (-1, 1), strict=True):
         q = w @ committees.covariance(stimulus) @ w.T
-        pull = label * committees.by_quadrature(
-            lambda s, t: committees.erf_first(s), (q[0, 0], q[1, 1], q[0, 1]), b[0], b[1]
-        )
+        pull = label * moments.by_quadrature(lambda s, t: moments.erf_first(s), (q[0, 0], q[1, 1], q[0, 1]), b[0], b[1])
         back = sum(
-            committees.by_quadrature(
-                lambda s, t: committees.erf_first(s) * erf(t), (q[0, 0], q[k, k], q[0, k]), b[0], b[k]
-            )
+            moments.by_quadrature(lambda s, t: moments.erf_first(s) * erf(t), (q[0, 0], q[k, k], q[0, k]), b[0], b[k])
             for k in range(3)
         )
         exact += 0.5 * (pull - back / 3) / 3

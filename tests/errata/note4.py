@@ -8,6 +8,7 @@ import scipy.integrate
 import scipy.linalg
 import scipy.stats
 from theory import test_committee as committees
+from theory import test_committee_moments as moments
 
 import localfields as lf
 
@@ -141,7 +142,7 @@ def printed_44(w, v, sigma, last=False):
 )
 def chain():
     exact, w, v = gated_product(*PAIR, SIGMA1), *PAIR
-    found = [committees.printed_43(w, v, SIGMA1), printed_44(w, v, SIGMA1), printed_44(w, v, SIGMA1, last=True)]
+    found = [moments.printed_43(w, v, SIGMA1), printed_44(w, v, SIGMA1), printed_44(w, v, SIGMA1, last=True)]
     errors = [off(value, exact) for value in found]
     assert off(found[0], found[1]) > 0.05 and off(found[1], found[2]) > 0.05
     percent = ", ".join(f"{100 * x:.0f} %" for x in errors)
@@ -163,7 +164,7 @@ def orthogonal():
     printed = 0.5 * (1 / math.sqrt(2 * math.pi * (w @ one @ w)) - 0.5 * (1 + ratio)) * one @ w
     both = np.stack([w, v])
     flow = descent(lf.theory.GaussianCommittee(), GAUSSIAN, lf.networks.Committee(2), weights=both)
-    first = off(committees.printed_49(w, v, one), gated_product(w, v, one))
+    first = off(moments.printed_49(w, v, one), gated_product(w, v, one))
     what = f"the product, {100 * first:.0f} %, and the flow of the first of two neurons, without its $1/K$; quadrature"
     return Measured(what, off(printed, exact), off(flow["weights"][0], exact), 1e-9)  # K/2 of the library's = 1
 
