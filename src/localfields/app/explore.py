@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import html
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,9 @@ from .state import from_query, read, to_python, to_query
 from .views import DataView, RunView
 from .watched import Watched
 
-DRAW = 0.12  # seconds between drawings: about eight a second
+DRAW = 0.12  # seconds between drawings: about eight a second,
+SHARE = 3  # and, with many runs under way, at most a third of the server's time for all of them
+RUNNING: weakref.WeakSet[Any] = weakref.WeakSet()  # pages whose runs are under way
 FIRST = next(iter(OURS))
 # Browsers let pages write to the clipboard on this machine and over https; elsewhere the text is there to be selected.
 COPY = "if (navigator.clipboard) { navigator.clipboard.writeText(area.value); }"
@@ -41,14 +44,13 @@ class Explorer:
         self.dark = is_dark()
         self.inbox: collections.deque[tuple[Any, Any]] = collections.deque()
         self.scheduled = False
-        self.drawn = 0.0
+        self.drawn = self.took = 0.0
         self.dirty = self.drawing = False
         self.follow = True
         self.answer_job: Any = None
         self.run_job: Any = None
         self.beside_job: Any = None
         self.verdict: Verdict | None = None
-        self.asked = 0.0
         self.run: Watched | None = None
         self.beside: Watched | None = None
         texts, beside, said = self._read_address(query)
@@ -131,22 +133,22 @@ class Explorer:
     # What a visitor does.
 
     def changed(self) -> None:
-        """The setting is another one: ask what is known of it."""
-        self._spell()
+        """The setting is another one: ask what is known of it, and meanwhile tell the rest of the page."""
         try:
             experiment = read(self.controls.texts, self.service.limits)
         except InputError as error:
+            self._spell()
             self.start.disabled = self.step.disabled = True
             self._say(str(error))
             return
-        self._say("")
         if self.answer_job is not None:
             self.answer_job.cancel()
         self.verdict = None
-        self.asked = time.monotonic()
+        self.answer_job = self._submit(Request("answer", experiment.canonical()))
+        self._spell()
+        self._say("")
         self._buttons()
         self.banner.object = note("", "Asking theory …")
-        self.answer_job = self._submit(Request("answer", experiment.canonical()))
 
     def _take_preset(self, event: Any) -> None:
         if event.new:
@@ -176,6 +178,7 @@ class Explorer:
             self.view.clear()
         self.follow = True
         self.run_job = self._submit(Request("run", experiment.canonical(), checkpoint, one_record))
+        RUNNING.add(self)
         self._buttons()
 
     def _pause(self) -> None:
@@ -243,7 +246,7 @@ class Explorer:
                 if owner is self.run:
                     self._take_news(message)
         if self.dirty:
-            wait = DRAW - (time.monotonic() - self.drawn)
+            wait = max(DRAW, SHARE * self.took * len(RUNNING)) - (time.monotonic() - self.drawn)
             if wait <= 0:
                 self._draw()
             elif not self.scheduled:
@@ -278,6 +281,7 @@ class Explorer:
 
     def _ended(self, words: str) -> None:
         self.run_job = None
+        RUNNING.discard(self)
         self.dirty = True
         run = self.run
         if run is not None and run.started and not words:
@@ -314,7 +318,7 @@ class Explorer:
                 self._tell(f"{where}, mean IPR {run.ipr[:, -1].mean():.3f}.")
         if self.other is not None and self.beside is not None and self.beside.started:
             self.other.show(self.beside, min(self.player.value, len(self.beside.steps) - 1), self.chosen.value - 1)
-        self.drawing = False
+        self.drawing, self.took = False, time.monotonic() - self.drawn
 
     def _show_beside(self) -> None:
         if self.beside is not None and self.other is None:
@@ -407,6 +411,7 @@ def page(service: Any) -> Any:
 def leave(explorer: Explorer) -> None:
     """A visitor has gone: nothing more is computed for them."""
     explorer.document = None
+    RUNNING.discard(explorer)
     for job in (explorer.answer_job, explorer.run_job, explorer.beside_job):
         if job is not None:
             job.cancel()
