@@ -1,4 +1,4 @@
-"""The picture of the README: the same neuron, the same lengthscales, two laws of a site. `python scripts/picture.py`."""
+"""The picture of the README: one neuron, the same lengthscales, two laws of a site. `python scripts/picture.py`."""
 
 from __future__ import annotations
 
