@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
-playwright = pytest.importorskip("playwright.sync_api")
 BROWSER = os.environ.get("LOCALFIELDS_BROWSER") or shutil.which("chromium")
 PAGES = 20
 # The time from a key to the first frame in which the amplifier is another one, in the page's own clock.
@@ -44,7 +44,7 @@ def server(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     assert BROWSER, "set LOCALFIELDS_BROWSER to a Chromium"
-    with playwright.sync_playwright() as driver:
+    with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"] if os.geteuid() == 0 else [])
         yield chromium
         chromium.close()

@@ -1,9 +1,7 @@
 """The explorer in a real browser: watch a field being born, pause, scrub, compare, share, take along."""
 
 import io
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from playwright.sync_api import sync_playwright
 
 from localfields.app.presets import presets
 from localfields.app.state import to_query
@@ -20,7 +17,6 @@ from localfields.app.state import to_query
 pytestmark = pytest.mark.browser
 
 SCREENS = Path("report/app")
-QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 PATIENCE = 120_000  # milliseconds: other programs may use the machine too
 # A run that lasts long enough to be paused on any machine.
 LONG = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "members": "4", "batch": "500", "steps": "20000", "every": "20"}
@@ -44,17 +40,6 @@ def address(tmp_path_factory):
             yield found.group()
         finally:
             server.terminate()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = os.environ.get("LOCALFIELDS_BROWSER") or shutil.which("chromium")
-    assert path, "set LOCALFIELDS_BROWSER to a Chromium, as `make test` does"
-    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=path, args=[*QUIET, *root])
-        yield chromium
-        chromium.close()
 
 
 class Visitor:

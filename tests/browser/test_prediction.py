@@ -6,7 +6,7 @@ import pytest
 import localfields as lf
 from localfields.cli import main
 
-from .test_report import CONTRAST, SCREENS, browser  # noqa: F401  (a fixture)
+from .test_report import CONTRAST, SCREENS
 
 pytestmark = pytest.mark.browser
 

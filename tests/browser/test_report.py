@@ -2,12 +2,9 @@
 
 import dataclasses
 import json
-import os
-import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from localfields.cli import main
 from localfields.figures.make import read_made
@@ -16,13 +13,6 @@ from localfields.figures.report import write_report
 pytestmark = pytest.mark.browser
 
 SCREENS = Path(__file__).parents[2] / "report" / "screens"
-QUIET = (
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 VIEWS = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
 
 # Colors of the text that a selector's elements show, and of what lies behind it, with opacity carried out.
@@ -51,17 +41,6 @@ CONTRAST = """
   });
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = os.environ.get("LOCALFIELDS_BROWSER") or shutil.which("chromium")
-    assert path, "set LOCALFIELDS_BROWSER to a Chromium, as `make test` does"
-    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=path, args=[*QUIET, *root])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
