@@ -307,10 +307,10 @@ class Explorer:
             last = len(run.steps) - 1
             fields = run.ipr.shape[0] * run.ipr.shape[2]
             self.chosen.param.update(end=max(fields, 2), disabled=fields < 2, value=min(self.chosen.value, fields))
-            if self.follow and self.player.value != last:
-                self.player.param.update(end=max(last, 1), value=last, disabled=False)
-            elif self.player.end != last:
-                self.player.param.update(end=max(last, 1), disabled=False)
+            # A run under way has its whole length before it: what moves is the place in it.
+            end = run.last_record if self.run_job is not None else last
+            value = last if self.follow else self.player.value
+            self.player.param.update(end=max(end, 1), value=value, disabled=False)
             self.view.show(run, self.now_shown(), self.chosen.value - 1)
             if self.run_job is not None:
                 steps: Any = run.experiment.method
@@ -324,7 +324,7 @@ class Explorer:
         if self.beside is not None and self.other is None:
             self.other = RunView("kept run")
             self._draw()  # before it is sent: what changes right after may reach the browser before the figures do
-            self.beside_box.append(grid(self.other.plots))
+            self.beside_box.append(grid(self.other))
         self.beside_box.visible = self.beside is not None
         self.keep.label = "Remove kept" if self.beside is not None else "Keep beside"
         if self.beside is not None:
@@ -378,11 +378,11 @@ class Explorer:
         main = [
             self.message,
             self.banner,
-            grid(self.data.plots),
+            grid(self.data),
             self.status,
             buttons,
             pn.Row(self.player, self.chosen, sizing_mode="stretch_width"),
-            grid(self.view.plots),
+            grid(self.view),
             self.beside_box,
             pn.Column(
                 pn.FlexBox(self.copies, self.copy, self.downloads, sizing_mode="stretch_width"),

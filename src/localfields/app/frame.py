@@ -34,6 +34,7 @@ h3 { font-size: 1rem; margin: 0.4em 0 0.1em; border-bottom: 1px solid rgba(128, 
 .note.undecided { border-color: #999; }
 .note.mistake { border-color: #CC79A7; background: rgba(204, 121, 167, 0.16); }
 .note b { margin-right: 0.5em; }
+.key { font-size: 0.8em; margin: 0.5em 0 0; }
 .limits { font-size: 0.8em; opacity: 0.75; }
 """
 GRID = """
@@ -48,16 +49,26 @@ window.location.href = address.href;
 """
 
 
+# Bokeh writes the style of everything it draws at every drawing, three of four times as it was, and asks for computed
+# styles in between, for which a browser then goes through all of them: unchanged ones are not written.
+STEADY = """
+const {get, set} = Object.getOwnPropertyDescriptor(Node.prototype, "textContent");
+const steady = function(text) { if (get.call(this) !== text) set.call(this, text); };
+Object.defineProperty(HTMLStyleElement.prototype, "textContent", {get, set: steady, configurable: true});
+"""
+
+
 def note(kind: str, lead: str, more: str = "") -> str:
     """A sentence with a colored edge, for screen readers too; all words are escaped."""
     lead, more = html.escape(lead), html.escape(more)
     return f"<div class='note {html.escape(kind)}' role='status'><b>{lead}</b> {more}</div>"
 
 
-def grid(plots: list[Any]) -> Any:
-    """Figures side by side, as many as there is room for."""
-    cells = [pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=2) for plot in plots]
-    return pn.Column(*cells, sizing_mode="stretch_width", stylesheets=[GRID], margin=0)
+def grid(view: Any) -> Any:
+    """The figures of a view side by side, as many as there is room for, under what their colors mean."""
+    cells = [pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=2) for plot in view.plots]
+    rows = pn.Column(*cells, sizing_mode="stretch_width", stylesheets=[GRID], margin=0)
+    return pn.Column(text_pane(f"<p class='key'>{view.key}</p>"), rows, sizing_mode="stretch_width", margin=0)
 
 
 def text_pane(text: str = "", **more: Any) -> pn.pane.HTML:
@@ -75,7 +86,9 @@ def frame(here: str, sidebar: Any, main: Any) -> Any:
     )
     turn = pn.widgets.Button(label="Light" if dark else "Dark", margin=(4, 16))
     turn.js_on_click(code=TURN)
-    nav = pn.pane.HTML(f"<nav class='nav-pages'>{links}</nav>", stylesheets=[STYLE], margin=(8, 16))
+    nav = pn.pane.HTML(
+        f"<nav class='nav-pages'>{links}</nav><script>{{{STEADY}}}</script>", stylesheets=[STYLE], margin=(8, 16)
+    )
     template = pn.template.BootstrapTemplate(
         title="localfields",
         header=[pn.Row(nav, turn)],

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Legend, LegendItem, LinearColorMapper, Range1d, Span
+from bokeh.models import ColumnDataSource, Label, LinearColorMapper, Node, Range1d, Span
 from bokeh.models.glyphs import Image, Line, MultiLine, Segment, VArea
 from bokeh.palettes import RdBu11, Viridis256
 from bokeh.plotting import figure
@@ -19,6 +19,7 @@ CURVES = 40  # of one field, over time
 TILES = 64  # fields shown at once
 CLASS_COLORS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000", GRAY)
 DIVERGING = list(reversed(RdBu11))
+WORDS = "#808080"  # can be read on white and on black
 
 
 def _figure(title: str, x: str, height: int = 220, **more: Any) -> Any:
@@ -31,8 +32,7 @@ def _figure(title: str, x: str, height: int = 220, **more: Any) -> Any:
     plot.title.text_font_size = "13px"
     for axis in plot.xaxis:
         axis.update(axis_label=x, axis_label_text_font_style="normal")
-    for grid in plot.grid:
-        grid.grid_line_alpha = 0.25
+    plot.center = []  # no grid: every renderer costs a browser style and layout, at every drawing
     plot.outline_line_alpha = 0.2
     return plot
 
@@ -40,6 +40,21 @@ def _figure(title: str, x: str, height: int = 220, **more: Any) -> Any:
 def _reach(axis: Any, start: float, end: float) -> None:
     """Set a range, also the one that a figure goes back to when a browser draws it for the first time."""
     axis.update(start=start, end=end, reset_start=start, reset_end=end)
+
+
+def _hold(axis: Any, low: float, high: float) -> None:
+    """Set a range to round numbers around these: it stands still while a run grows, and browsers lay out less."""
+    step = 10.0 ** math.floor(math.log10(max(high - low, 1e-12)))
+    step *= next(part for part in (0.1, 0.2, 0.5, 1.0) if (high - low) / (part * step) <= 10)
+    _reach(axis, step * math.floor(low / step), step * math.ceil(high / step))
+
+
+def _caption(plot: Any) -> Label:
+    """Words in a figure's corner; unlike a title, they can change without the page being laid out anew."""
+    corner = {"x": Node(target="frame", symbol="left", offset=6), "y": Node(target="frame", symbol="top", offset=4)}
+    label = Label(**corner, text="", text_baseline="top", text_font_size="12px", text_color=WORDS)
+    plot.add_layout(label)
+    return label
 
 
 def _glyph(plot: Any, source: Any, glyph: Any) -> Any:
@@ -55,13 +70,13 @@ def _source(*names: str, name: str = "") -> Any:
     return ColumnDataSource({one: [] for one in names}, name=name or None)
 
 
-def _legend(plot: Any, entries: dict[str, Any]) -> None:
-    """One row of names under the picture, where nothing is drawn over."""
-    items = [LegendItem(label=label, renderers=[glyph]) for label, glyph in entries.items()]
-    legend: Any = Legend(items=items, orientation="horizontal", label_text_font_size="11px", margin=2)
-    legend.padding = 0
-    legend.border_line_alpha = legend.background_fill_alpha = 0
-    plot.add_layout(legend, "below")
+def _key(*entries: tuple[str, str, str]) -> str:
+    """What colors mean, for all figures of a view at once: `(color, kind of line, words)`."""
+    mark = "display:inline-block;width:1.8em;vertical-align:middle;margin-right:0.35em;border-top:3px"
+    return " &ensp; ".join(
+        f"<span style='white-space:nowrap'><span style='{mark} {line} {color}'></span>{words}</span>"
+        for color, line, words in entries
+    )
 
 
 def tiled(fields: np.ndarray, gap: int = 1) -> np.ndarray:
@@ -102,8 +117,10 @@ class Picture:
 class DataView:
     """Samples of the classes, the law of one site, and the amplifier."""
 
+    key = _key((BLUE, "solid", "label 0, law"), (ORANGE, "solid", "label 1, amplifier"), (GRAY, "dashed", "normal law"))
+
     def __init__(self) -> None:
-        self.lines = _figure("samples", "site")
+        self.lines = _figure("samples, label 0 below", "site")
         self.lines.yaxis.visible = False
         self.line_source = _source("xs", "ys", "color")
         _glyph(self.lines, self.line_source, MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5))
@@ -111,23 +128,23 @@ class DataView:
         self.picture.plot.visible = False
 
         self.law = _figure("law of one site", "value")
+        self.kurtosis = _caption(self.law)
         self.law_source = _source("x", "y", name="law")
         self.normal_source = _source("x", "y")
         self.atom_source = _source("x", "y", "zero")
         _glyph(self.law, self.law_source, VArea(x="x", y1=0, y2="y", fill_color=BLUE, fill_alpha=0.3))
-        law = _glyph(self.law, self.law_source, _line(BLUE, 2))
-        normal = _glyph(self.law, self.normal_source, _line(GRAY, 1.5, "dashed"))
+        _glyph(self.law, self.law_source, _line(BLUE, 2))
+        _glyph(self.law, self.normal_source, _line(GRAY, 1.5, "dashed"))
         bars = Segment(x0="x", y0="zero", x1="x", y1="y", line_color=BLUE, line_width=4)
         _glyph(self.law, self.atom_source, bars)
-        _legend(self.law, {"law": law, "normal": normal})
 
         self.amplifier = _figure("amplifier φ(a)", "correlation a with the preactivation")
+        self.law_needed = _caption(self.amplifier)
         self.amplifier_source = _source("x", "y", "line", name="amplifier")
         source = self.amplifier_source
         _glyph(self.amplifier, source, VArea(x="x", y1="line", y2="y", fill_color=ORANGE, fill_alpha=0.25))
-        curve = _glyph(self.amplifier, source, _line(ORANGE, 2))
-        line = _glyph(self.amplifier, source, _line(GRAY, 1.5, "dashed", y="line"))
-        _legend(self.amplifier, {"this law": curve, "normal law": line})
+        _glyph(self.amplifier, source, _line(ORANGE, 2))
+        _glyph(self.amplifier, source, _line(GRAY, 1.5, "dashed", y="line"))
 
     @property
     def plots(self) -> list[Any]:
@@ -141,7 +158,7 @@ class DataView:
         if answer.density is None:
             self.law_source.data, self.normal_source.data = empty, dict(empty)
             self.atom_source.data = {"x": [], "y": [], "zero": []}
-            self.law.title.text = "law of one site: not known in closed form"
+            self.kurtosis.text = "not known in closed form"
         else:
             x, y = answer.density
             self.atom_source.data = {"x": x, "y": y, "zero": 0 * y} if answer.atoms else {"x": [], "y": [], "zero": []}
@@ -151,16 +168,16 @@ class DataView:
             self.normal_source.data = dict(empty) if answer.atoms else {"x": grid, "y": bell}
             reach = min(6.0, max(2.5, float(np.max(np.abs(x)))))
             _reach(self.law.x_range, -reach, reach)
-            _reach(self.law.y_range, 0, 1.1 * float(np.max(y)))
+            _hold(self.law.y_range, 0, 1.15 * float(np.max(y)))
             kurtosis = "infinite" if math.isinf(answer.kurtosis) else f"{answer.kurtosis:.2g}"
-            self.law.title.text = f"law of one site: excess kurtosis {kurtosis}"
+            self.kurtosis.text = f"excess kurtosis {kurtosis}"
         if answer.amplifier is None:
             self.amplifier_source.data = {"x": [], "y": [], "line": []}
-            self.amplifier.title.text = "amplifier: needs the law of one site"
+            self.law_needed.text = "needs the law of one site"
         else:
             a, value = answer.amplifier
             self.amplifier_source.data = {"x": a, "y": value, "line": answer.slope * a}
-            self.amplifier.title.text = "amplifier φ(a)"
+            self.law_needed.text = ""
             _reach(self.amplifier.y_range, 0, 1.05 * max(1.0, float(np.max(value))))
 
     def _show_samples(self, samples: tuple[np.ndarray, ...]) -> None:
@@ -179,27 +196,34 @@ class DataView:
                 colors.append(CLASS_COLORS[c % len(CLASS_COLORS)])
         self.line_source.data = {"xs": xs, "ys": ys, "color": colors}
         _reach(self.lines.y_range, -0.6 * step, step * (len(ys) - 0.4))
-        self.lines.title.text = "samples, label 0 below"
         _reach(self.lines.x_range, 0, len(xs[0]) - 1)
 
 
 class RunView:
     """The fields of a run, early pale and late dark, under those of theory; and its numbers over flow time."""
 
+    key = _key(
+        (Viridis256[230], "solid", "early"),
+        (Viridis256[60], "solid", "late"),
+        (BLUE, "solid", "now; training, and its mean"),
+        (ORANGE, "dashed", "theory"),
+        (GREEN, "dotted", "localized above"),
+    )
+
     def __init__(self, title: str):
         self.title = title
         self.lines = _figure(title, "site", height=300)
         self.lines.name = f"{title}: lines"
+        self.time = _caption(self.lines)
         self.field_source = _source("xs", "ys", "color")
         self.now_source = _source("x", "y", name=f"{title}: field")
         self.theory_source = _source("x", "y")
         curves = MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.2, line_alpha=0.8)
-        before = _glyph(self.lines, self.field_source, curves)
-        now = _glyph(self.lines, self.now_source, _line(BLUE, 3))
-        theory = _glyph(self.lines, self.theory_source, _line(ORANGE, 2, "dashed"))
-        _legend(self.lines, {"before (early: pale)": before, "now": now, "theory": theory})
+        _glyph(self.lines, self.field_source, curves)
+        _glyph(self.lines, self.now_source, _line(BLUE, 3))
+        _glyph(self.lines, self.theory_source, _line(ORANGE, 2, "dashed"))
         self.picture = Picture(f"{title}: all fields", height=300)
-        self.theory_picture = Picture("theory", height=300)
+        self.theory_picture = Picture("theory: first fields", height=300)
         self.theory_picture.plot.visible = False
         self.series = {
             "ipr": Series("ipr", title, "IPR: inverse participation ratio"),
@@ -224,14 +248,14 @@ class RunView:
             self.lines.visible = weights.ndim == 4
             every = weights[:, record].reshape(-1, *weights.shape[3:])[:TILES]
             self.picture.show(tiled(_evened(every)))
-            self.picture.plot.title.text = f"{self.title}: {len(every)} fields, time {run.times[record]:.4g}"
+            when = f", flow time {run.times[record]:.4g}" if weights.ndim > 4 else ""  # else it stands beside
+            self.picture.plot.title.text = f"{self.title}: {len(every)} fields{when}"
             torus = weights.ndim > 4 and theory is not None and theory.weights is not None
             self.theory_picture.plot.visible = torus
             if torus:
                 assert theory is not None and theory.weights is not None and theory.times is not None
                 place = int(np.argmin(np.abs(theory.times - run.times[record])))
                 self.theory_picture.show(tiled(_evened(theory.weights[:, place].reshape(-1, *weights.shape[3:]))))
-                self.theory_picture.plot.title.text = f"theory: first fields, time {theory.times[place]:.4g}"
         times, now = run.times, float(run.times[record])
         whole = run.whole_time
         self.series["ipr"].show(times, run.ipr, now, whole, theory, run.border)
@@ -268,9 +292,10 @@ class RunView:
         every = np.concatenate([np.ravel(fields), np.asarray(curve["y"], float)])
         low, high = (float(every.min()), float(every.max())) if np.isfinite(every).all() else (-1.0, 1.0)
         margin = 0.08 * (high - low or 1.0)
-        _reach(self.lines.y_range, low - margin, high + margin)
+        _hold(self.lines.y_range, low - margin, high + 2 * margin)  # words stand above
         which = f"member {member + 1}" if fields.shape[1] and run.neurons == 1 else f"neuron {neuron + 1}"
-        self.lines.title.text = f"{self.title}: {which}, time {run.times[record]:.4g}"
+        self.lines.title.text = f"{self.title}: {which}"
+        self.time.text = f"flow time {run.times[record]:.4g}"
 
 
 def _evened(fields: np.ndarray) -> np.ndarray:
@@ -289,13 +314,12 @@ class Series:
         self.mean = _source("x", "y", name=f"{owner}: {name}")
         self.theory = _source("x", "y")
         _glyph(self.plot, self.each, MultiLine(xs="xs", ys="ys", line_color=BLUE, line_alpha=0.3, line_width=1))
-        mean = _glyph(self.plot, self.mean, _line(BLUE, 2.5))
-        theory = _glyph(self.plot, self.theory, _line(ORANGE, 2, "dashed"))
+        _glyph(self.plot, self.mean, _line(BLUE, 2.5))
+        _glyph(self.plot, self.theory, _line(ORANGE, 2, "dashed"))
         self.now = Span(location=0, dimension="height", line_color=GRAY, line_width=1, visible=False)
         self.border = Span(location=0, dimension="width", line_color=GREEN, line_dash="dotted", visible=False)
         self.plot.add_layout(self.now)
         self.plot.add_layout(self.border)
-        _legend(self.plot, {"training": mean, "theory": theory})
 
     def show(
         self,
@@ -329,7 +353,7 @@ class Series:
             finite = np.concatenate(seen)[np.isfinite(np.concatenate(seen))]
             low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
             bottom = 0.0 if self.name == "ipr" else low - 0.05 * (high - low or 1.0)
-            _reach(self.plot.y_range, bottom, max(high + 0.1 * (high - bottom or 1.0), 2 * (border or 0.0)))
+            _hold(self.plot.y_range, bottom, max(high + 0.1 * (high - bottom or 1.0), 2 * (border or 0.0)))
 
     def clear(self) -> None:
         """Show nothing."""

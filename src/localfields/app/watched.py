@@ -88,6 +88,12 @@ class Watched:
         return float(np.mean(method.learning_rate)) * method.steps
 
     @property
+    def last_record(self) -> int:
+        """Index of the record with which the run will end."""
+        method: Any = self.experiment.method
+        return -(-method.steps // method.every)
+
+    @property
     def border(self) -> float:
         """The IPR from which a field counts as localized."""
         return localized_from(math.prod(self.experiment.task.shape))
