@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import jax
 import pytest
 
 ROOT = Path(__file__).parent.parent
+sys.path.append(str(ROOT / "tests"))  # visitors of the explorer
 ROWS: list[dict[str, Any]] = []
 
 

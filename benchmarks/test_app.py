@@ -5,23 +5,18 @@ computers of their own to draw their pages on: nineteen of them only take what t
 drawn by one browser on the server's own cores is measured besides, without a limit: it is mostly the browser's time.
 """
 
-import asyncio
-import json
 import os
 import re
 import shutil
 import statistics
 import subprocess
 import sys
-import threading
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
+from app.serving import Visitors
 from playwright.sync_api import sync_playwright
-from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
 
 from localfields.app.state import to_query
 
@@ -134,53 +129,6 @@ def test_a_run_is_drawn_five_times_a_second(server, browser, report):
     report("explorer: between drawings of a run, median", statistics.median(between), "ms", limit=200)
 
 
-class Visitors:
-    """Pages as their scripts see them, without anything to draw them: what the server sends is taken and counted."""
-
-    def __init__(self, address: str, queries: list[str]):
-        self.address, self.queries = address, queries
-        self.messages, self.failed, self.sockets = [0] * len(queries), [], []
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    def _run(self):
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_until_complete(asyncio.gather(*(self._visit(place) for place in range(len(self.queries)))))
-
-    async def _visit(self, place: int):
-        """Get the page, open its websocket with the token it brought, ask for the document, and listen."""
-        try:
-            page = await asyncio.to_thread(self._get, self.address + self.queries[place])
-            token = re.findall(r'"token":"([^"]+)"', page)[0]
-            request = HTTPRequest(self.address.replace("http", "ws") + "ws", request_timeout=300, connect_timeout=300)
-            socket = await websocket_connect(request, subprotocols=["bokeh", token], max_message_size=2**28)
-            self.sockets.append(socket)
-            for part in ({"msgid": "1", "msgtype": "PULL-DOC-REQ"}, {}, {}):
-                await socket.write_message(json.dumps(part))
-            while await socket.read_message() is not None:
-                self.messages[place] += 1
-        except Exception as error:
-            self.failed.append(error)
-
-    def _get(self, address: str) -> str:
-        with urllib.request.urlopen(address, timeout=300) as reply:
-            return reply.read().decode()
-
-    def wait(self, seconds: float = 300) -> None:
-        """Until every page was sent."""
-        deadline = time.monotonic() + seconds
-        while min(self.messages) < 10 and not self.failed and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert not self.failed and min(self.messages) >= 10
-
-    def close(self) -> None:
-        """All of them leave."""
-        for socket in self.sockets:
-            self.loop.call_soon_threadsafe(socket.close)
-        self.thread.join(60)
-
-
 def test_twenty_visitors(server, browser, report):
     setting = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "members": "10"}
     # Four of them have a run going on: a link may name a second setting, which is run at once.
@@ -188,7 +136,7 @@ def test_twenty_visitors(server, browser, report):
     queries = [f"?{to_query(setting, long[place] if place < 4 else None)}" for place in range(PAGES - 1)]
     start = time.perf_counter()
     others = Visitors(server[0], queries)
-    others.wait()
+    others.wait(lambda: min(others.messages) >= 10)
     report(f"explorer: {PAGES - 1} pages opened at once", time.perf_counter() - start, "s")
     page = opened(browser, server[0])
     answers(page, 3)

@@ -2,13 +2,17 @@
 
 import asyncio
 import http.client
+import json
 import re
 import threading
 import time
+import urllib.request
 
 from bokeh.client import ClientSession
 from bokeh.util.token import get_session_id
+from tornado.httpclient import HTTPRequest
 from tornado.ioloop import IOLoop
+from tornado.websocket import websocket_connect
 
 from localfields.app.server import Server
 
@@ -114,3 +118,59 @@ class Visitor(ClientSession):
             time.sleep(0.5)
             self.pull()
         return condition()
+
+
+class Visitors:
+    """Many pages at once, without anything to draw them: what the server sends is taken, counted and looked through.
+
+    Args:
+        url: Of the explorer.
+        queries: One a visitor.
+        word: What they listen for.
+    """
+
+    def __init__(self, url, queries, word="Predicted:"):
+        self.url, self.queries, self.word = url, queries, word
+        self.messages, self.heard = [0] * len(queries), [False] * len(queries)
+        self.failed, self.sockets = [], []
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self):
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_until_complete(asyncio.gather(*(self._visit(place) for place in range(len(self.queries)))))
+        self.loop.close()
+
+    async def _visit(self, place):
+        """Get the page, open its websocket with the token it brought, ask for the document, and listen."""
+        try:
+            page = await asyncio.to_thread(self._get, self.url + self.queries[place])
+            token = re.findall(r'"token":"([^"]+)"', page)[0]
+            request = HTTPRequest(self.url.replace("http", "ws") + "ws", request_timeout=300, connect_timeout=300)
+            socket = await websocket_connect(request, subprotocols=["bokeh", token], max_message_size=2**28)
+            self.sockets.append(socket)
+            for part in ({"msgid": "1", "msgtype": "PULL-DOC-REQ"}, {}, {}):
+                await socket.write_message(json.dumps(part))
+            while (message := await socket.read_message()) is not None:
+                self.messages[place] += 1
+                self.heard[place] = self.heard[place] or (isinstance(message, str) and self.word in message)
+        except Exception as error:
+            self.failed.append(error)
+
+    def _get(self, address):
+        with urllib.request.urlopen(address, timeout=300) as reply:
+            return reply.read().decode()
+
+    def wait(self, condition, seconds=300):
+        """Until it holds."""
+        deadline = time.monotonic() + seconds
+        while not condition() and not self.failed and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert not self.failed and condition()
+
+    def close(self):
+        """All of them leave."""
+        for socket in self.sockets:
+            self.loop.call_soon_threadsafe(socket.close)
+        self.thread.join(60)

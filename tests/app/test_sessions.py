@@ -5,14 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
 from localfields.app.process import resident
 
-from .serving import Visitor, ask
+from .serving import Visitors, ask
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries that draw the pages
 
@@ -37,29 +36,16 @@ def explorer(tmp_path_factory):
 
 def test_twenty_visitors(explorer):
     url, port, pid = explorer
-    visitors, failed = [], []
-
-    def visit(place):
-        try:
-            # Each asks for a task of its own; the gain is swept as by twenty hands on twenty sliders.
-            visitors.append(Visitor(url, f"?stimulus=nlgp&xi=1,3&gain={place + 1}&members=2"))
-        except Exception as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=visit, args=(place,)) for place in range(VISITORS)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(300)
-    assert not failed and len(visitors) == VISITORS
-    # Looking pulls the whole page anew, which is work for the server: two of them look, all of them are answered.
-    assert all(visitor.wait(lambda v=visitor: "Asking theory" not in v.texts(), 240) for visitor in visitors[:2])
+    # Each asks for a task of its own, as by twenty hands on twenty sliders.
+    queries = [f"?stimulus=nlgp&xi=1,3&gain={place + 1}&members=2" for place in range(VISITORS)]
+    visitors = Visitors(url, queries)
+    visitors.wait(lambda: all(visitors.heard))  # the prediction of each
     waits = []
-    for visitor in visitors:
+    for _ in range(VISITORS):
         begin = time.perf_counter()
-        visitor.force_roundtrip()
+        assert ask(port, "/health").status == 200
         waits.append(time.perf_counter() - begin)
-    assert sorted(waits)[VISITORS // 2] < 1 and ask(port, "/health").status == 200
+    assert sorted(waits)[VISITORS // 2] < 1
     assert 0 < resident(pid) < MOST_BYTES
-    for visitor in visitors:
-        visitor.close()
+    visitors.close()
+    assert not visitors.failed

@@ -30,7 +30,7 @@ from .pool import Pool
 from .presets import OURS
 
 PAGES = {"/": "explore", "/phase": "phase", "/runs": "library"}
-CHECK, UNUSED = 1000, 30_000  # milliseconds between looks for pages that were left, and that one may take to load
+CHECK, UNUSED = 1000, 60_000  # milliseconds between looks for pages that were left, and that one may take to load
 LARGEST_MESSAGE = 2**21  # bytes that a page may send at a time
 
 
