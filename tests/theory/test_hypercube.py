@@ -218,6 +218,22 @@ def test_bump_of_other_tasks(options):
     assert float(loss) == pytest.approx(found.loss, abs=1e-12)
 
 
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_bump_where_no_class_varies_in_some_direction(l2):
+    """Spins that add up to zero in every state: the shortest solution, at whose loss the gate of its site leaves it."""
+    states = enumerate_states(8).astype(float)
+    states = states[states.sum(axis=1) == 0]
+    laws = [ising_weights(states, j) for j in (0.2, 0.5)]
+    first, second = ((states * law[:, None]).T @ states for law in laws)
+    found = bump([first[0], second[0]], l2=l2)
+    stiffness = 0.5 * (first + second) + 2 * l2 * np.eye(8)
+    np.testing.assert_allclose(found.field, np.linalg.pinv(stiffness) @ second[0] / 2, rtol=0, atol=1e-14)
+    assert abs(found.field.sum()) < 1e-14 and found.dominance > 1 - 1e-12 and not found.holds
+    gated = (states[:, 0] > 0) * (states @ found.field)
+    errors = [law @ (y - gated) ** 2 for law, y in zip(laws, (0.0, 1.0), strict=True)]
+    assert found.loss == pytest.approx(np.mean(errors) + l2 * np.sum(found.field**2), abs=1e-14)
+
+
 def test_a_negative_peak_does_not_hold():
     """Labels 0.1 and −1: the closed form has w_i < 0, which is the rest of no chamber."""
     found = hypercube_bump(task_of((0.3, 0.7), labels=(0.1, -1)))

@@ -187,7 +187,8 @@ def bump(
     """The single-bump steady state from covariance rows: Σ̄ w* = Σ_c p_c y_c Σ_c e_i.
 
     Where |w_i| > Σ_{j≠i}|w_j| the sign of ⟨w, x⟩ is that of w_i x_i, so f_c = ½Σ_c e_i and the flow is linear. With
-    labels 0 and 1, w* = (Σ₀ + Σ₁)⁻¹Σ₁e_i.
+    labels 0 and 1, w* = (Σ₀ + Σ₁)⁻¹Σ₁e_i. Where Σ̄ is singular w* is the shortest solution, which a small start finds;
+    its dominance is then at least one, as an entry cannot outweigh the others in a sum that vanishes.
 
     Args:
         rows: Covariance row of each class, of the lattice's shape, 1 at the origin.
@@ -204,8 +205,11 @@ def bump(
     priors = [1 / len(rows)] * len(rows) if priors is None else priors
     mean = sum(p * spectrum(row) for p, row in zip(priors, rows, strict=True))
     pull = sum(p * y * spectrum(row) for p, y, row in zip(priors, labels, rows, strict=True))
-    pull = pull + 0 * mean  # an array, also where every label is zero
-    field = row_of(pull / (mean + 2 * l2))
+    stiffness = mean + 2 * l2
+    # Where no class varies nothing pulls, and a small start stays small: the least of all solutions.
+    seen = stiffness > stiffness.size * np.finfo(np.float64).eps * stiffness.max()
+    modes = np.where(seen, pull, 0) / np.where(seen, stiffness, 1)
+    field = row_of(modes)
     here = field.flat[0]
     rest = np.abs(field).sum() - abs(here)
     dominance = float(rest / abs(here)) if here else np.inf
@@ -215,9 +219,9 @@ def bump(
     return Bump(
         field=shifted(field, [int(i) for i in place], field.ndim),
         dominance=dominance,
-        loss=float(constant - 0.5 * np.mean(pull**2 / (mean + 2 * l2))),
+        loss=float(constant - 0.5 * np.mean(pull * modes)),
         ipr=float(np.sum(field**4) / squares**2) if squares else 1 / field.size,
-        holds=bool(dominance < 1 and here > 0),
+        holds=bool(dominance < 1 and here > 0 and seen.all()),  # else it is at least one, but for rounding
     )
 
 
