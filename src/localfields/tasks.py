@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -17,7 +17,7 @@ import numpy as np
 
 from ._check import Said, refuse, unknown
 from ._random import START, member_keys
-from ._spec import Choice, Many, Spec, declare, member, num_members, number, swept_leaves
+from ._spec import Choice, Count, Many, Row, Spec, declare, member, num_members, number, swept_leaves
 from ._types import working_dtype
 from .networks import Network
 from .networks.base import Params
@@ -70,7 +70,7 @@ class Proportions:
 
     def parse(self, name: str, text: str) -> tuple[float, ...]:
         """Read numbers joined by commas."""
-        return self.check(name, _split_numbers(text) or ((),) if text else ())
+        return self.check(name, _split_numbers(text) or text)
 
     def encode(self, value: tuple[float, ...]) -> list[float]:
         """The JSON form."""
@@ -218,6 +218,60 @@ def for_members(make: Callable[[Discrimination, Network], Any], task: Discrimina
             made[text] = make(*one)
         found.append(made[text])
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *found), True
+
+
+def count_members(
+    task: Discrimination,
+    network: Network,
+    seed: int | tuple[int, ...],
+    members: int | None,
+    also: Mapping[str, int | None],
+) -> int:
+    """Members of an ensemble, 1 unless something says how many.
+
+    Args:
+        task: Says it by the length of what is swept.
+        network: Likewise.
+        seed: By the length of a list.
+        members: What the user asks for.
+        also: What else may say it, by name.
+
+    Raises:
+        InputError: When two of them say different numbers.
+    """
+    told = {
+        "the task": num_members(task),
+        "the network": num_members(network),
+        **also,
+        "`seed`": len(seed) if isinstance(seed, tuple) else None,
+        "`members`": None if members is None else Count(high=10**7).check("members", members),
+    }
+    counts = {name: count for name, count in told.items() if count is not None}
+    if len(set(counts.values())) > 1:
+        got = Said(", ".join(f"{name} has {count}" for name, count in counts.items()))
+        refuse("The number of members", got, "the same wherever it is given", "Repeat values: one for every member.")
+    return next(iter(counts.values()), 1)
+
+
+def given_fields(initial: Any, hidden: int, shape: tuple[int, ...], members: int | None = None) -> np.ndarray:
+    """Fields to start from, (1 or members, neuron, size), from what a user gave.
+
+    Args:
+        initial: (neuron, *shape), or (member, neuron, *shape).
+        hidden: Number of neurons.
+        shape: The lattice.
+        members: Of the ensemble; when left out, any number.
+
+    Raises:
+        InputError: When they have another shape, or are no numbers.
+    """
+    advice = "Give (neuron, *shape) or (member, neuron, *shape)."
+    array, one = Row(axes=None, hint=advice).check("initial", initial), (hidden, *shape)
+    count = len(array) if members is None and array.ndim else members
+    if array.shape not in (one, (count, *one)):
+        many = f"({members or 'member'}, {', '.join(map(str, one))})"
+        refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {one} or {many}", advice)
+    return array.reshape(-1, hidden, math.prod(shape))
 
 
 TRACES: collections.Counter[str] = collections.Counter()

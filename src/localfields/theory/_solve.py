@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import time
 from collections.abc import Sequence
@@ -14,9 +13,9 @@ import numpy as np
 
 from .. import __version__
 from .._check import Said, refuse, unknown
-from .._spec import Count, Number, Row, Seeds, num_members
+from .._spec import Number, Row, Seeds
 from ..networks import Network, SingleNeuron
-from ..tasks import Discrimination, for_members, initial_params
+from ..tasks import Discrimination, count_members, for_members, given_fields, initial_params
 from ..trajectory import Outcome, Trajectory, localized_from
 from ._integrate import STAGE, Followed, is_stiff
 from .base import Theory
@@ -163,35 +162,12 @@ def _start(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Parameters of every member, and their number; drawn at the caller's precision, as `train` draws them."""
     given = None if initial is None else given_fields(initial, network.hidden, task.shape)
-    lengths = {
-        name: length
-        for name, length in (
-            ("the task", num_members(task)),
-            ("the network", num_members(network)),
-            ("`initial`", None if given is None or len(given) == 1 else len(given)),
-            ("the list of seeds", None if isinstance(seed, int) else len(seed)),
-            ("`members`", None if members is None else Count(high=10**7).check("members", members)),
-        )
-        if length is not None
-    }
-    if len(set(lengths.values())) > 1:
-        got = Said(", ".join(f"{name} has {length}" for name, length in lengths.items()))
-        refuse("The number of members", got, "the same wherever it is given", "Repeat values: one for every member.")
-    count = next(iter(lengths.values()), 1)
+    several = None if given is None or len(given) == 1 else len(given)
+    count = count_members(task, network, seed, members, {"`initial`": several})
     params = {name: np.asarray(values) for name, values in initial_params(task, network, seed, count).items()}
     if given is not None:
         params["weights"] = np.broadcast_to(given, (count, *given.shape[1:]))
     return params, count
-
-
-def given_fields(initial: Any, hidden: int, lattice: tuple[int, ...]) -> np.ndarray:
-    """Fields to start from, (member, neuron, size), from what a user gave."""
-    advice = "Give (neuron, *shape) or (member, neuron, *shape)."
-    array = Row(axes=None, hint=advice).check("initial", initial)
-    fields = (hidden, *lattice)
-    if array.shape not in (fields, (*array.shape[:1], *fields)):
-        refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {fields} or (member, {fields})", advice)
-    return array.reshape(-1, hidden, math.prod(lattice))
 
 
 def _check_times(times: Any, count: int) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +13,10 @@ import numpy as np
 
 from .._check import Said, refuse, shorten, unknown
 from .._random import STREAM, make_key, member_keys
-from .._spec import Count, Number, Row, num_members, swept_leaves
+from .._spec import Number, swept_leaves
 from .._types import working_dtype
 from ..networks import Network
-from ..tasks import Discrimination, for_members
+from ..tasks import Discrimination, count_members, for_members
 from .engine import Program, Setting, View
 from .estimators import ESTIMATORS, check_symmetry, class_counts, exact_flow, in_order, orbit_extra
 from .record import Record
@@ -59,8 +58,8 @@ def make_plan(
             refuse(f"`{name}`", value, f"a {kind.__name__}", f"See `lf.{kind.__name__}`.")
     network.check_outputs(task.outputs)
     schedule = _schedule(learning_rate) if callable(learning_rate) else None
-    rate = 1.0 if schedule else Number(low=0).check("learning_rate", learning_rate)
-    count = _count(task, network, rate, members, seed)
+    rate: Any = 1.0 if schedule else Number(low=0).check("learning_rate", learning_rate)
+    count = count_members(task, network, seed, members, {"the learning rate": len(rate) if np.ndim(rate) else None})
     if estimator not in tuple(ESTIMATORS):  # a list is a mistake, too, and not hashable
         unknown("The estimator", estimator, ESTIMATORS)
     if estimator == "orbit":
@@ -115,24 +114,6 @@ def _estimate(task: Discrimination, network: Network, estimator: str) -> tuple[C
     return ESTIMATORS[estimator], extra, swept
 
 
-def _count(task: Discrimination, network: Network, rate: Any, members: int | None, seed: Any) -> int:
-    lengths = {
-        name: length
-        for name, length in (
-            ("the task", num_members(task)),
-            ("the network", num_members(network)),
-            ("the learning rate", len(rate) if np.ndim(rate) else None),
-            ("`seed`", len(seed) if isinstance(seed, tuple) else None),
-            ("`members`", None if members is None else Count(high=10**7).check("members", members)),
-        )
-        if length is not None
-    }
-    if len(set(lengths.values())) > 1:
-        got = Said(", ".join(f"{name} has {length}" for name, length in lengths.items()))
-        refuse("The number of members", got, "the same wherever it is given", "Repeat values: one for every member.")
-    return next(iter(lengths.values()), 1)
-
-
 def _optimizer(optimizer: str | Callable[..., Any]) -> Callable[..., Any] | None:
     if isinstance(optimizer, str) and optimizer == "sgd":
         return None
@@ -150,17 +131,6 @@ def _optimizer(optimizer: str | Callable[..., Any]) -> Callable[..., Any] | None
     if optimizer not in OPTIMIZERS:
         unknown("The optimizer", optimizer, OPTIMIZERS)
     return getattr(optax, optimizer)
-
-
-def given_fields(initial: Any, count: int, hidden: int, lattice: tuple[int, ...]) -> jax.Array:
-    """Fields to start from, (member, neuron, size), from what a user gave."""
-    advice = "Give (neuron, *shape) or (member, neuron, *shape)."
-    array = Row(axes=None, hint=advice).check("initial", initial)
-    one, all_of_them = (hidden, *lattice), (count, hidden, *lattice)
-    if array.shape not in (one, all_of_them):
-        refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {one} or {all_of_them}", advice)
-    flat = jnp.asarray(array.reshape(-1, hidden, math.prod(lattice)), working_dtype())
-    return jnp.broadcast_to(flat, (count, *flat.shape[1:]))
 
 
 def flow_times(at: np.ndarray, rate: Any, schedule: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
@@ -20,11 +21,11 @@ from .._check import Said, refuse
 from .._spec import Seeds
 from .._types import working_dtype
 from ..networks import Network
-from ..tasks import Discrimination, initial_params
+from ..tasks import Discrimination, given_fields, initial_params
 from ..trajectory import Outcome, Trajectory
-from .engine import Setting, State, advance, look, start_state
+from .engine import RUNNING, Setting, State, advance, look, start_state
 from .loop import Keep, Loop, Progress
-from .plan import Plan, flow_times, given_fields
+from .plan import Plan, flow_times
 from .record import LARGEST, Record
 
 
@@ -95,11 +96,13 @@ class Run:
     def _start(self) -> Callable[[], State]:
         """What makes the first state; fields that a user gave are checked at once."""
         plan, network, task = self.plan, self.network, self.task
-        given = None if self.initial is None else given_fields(self.initial, plan.count, network.hidden, task.shape)
+        given = None if self.initial is None else given_fields(self.initial, network.hidden, task.shape, plan.count)
 
         def start() -> State:
             params = initial_params(task, network, self.seed, plan.count)
-            return start_state(plan.program, params if given is None else {**params, "weights": given})
+            if given is not None:
+                params["weights"] = jnp.broadcast_to(jnp.asarray(given, working_dtype()), params["weights"].shape)
+            return start_state(plan.program, params)
 
         return start
 
@@ -152,7 +155,7 @@ def _divided(call: Callable[..., Any], count: int) -> Callable[..., Any]:
 
 
 def _outcome(bad: int) -> Outcome:
-    if bad == -1:
+    if bad == RUNNING:
         return Outcome("ok", -1)
     return Outcome("diverged", bad) if bad >= 0 else Outcome("non-finite", -bad - 1)
 
