@@ -39,7 +39,7 @@ def distance(shape: int | Sequence[int]) -> np.ndarray:
     shape = Shape().check("shape", shape)
     squares = np.zeros(shape)
     for axis, n in enumerate(shape):
-        squares = squares + _along(_ring(n) ** 2, axis, len(shape))
+        squares = squares + along(_ring(n) ** 2, axis, len(shape))
     return np.sqrt(squares)
 
 
@@ -48,8 +48,10 @@ def _ring(n: int) -> np.ndarray:
     return np.minimum(sites, n - sites).astype(float)
 
 
-def _along(values: Any, axis: int, axes: int) -> Any:
-    return values.reshape([-1 if other == axis else 1 for other in range(axes)])
+def along(values: Any, axis: int, axes: int) -> Any:
+    """Values along one axis of a lattice (the last of `values`), with ones for its other axes: (…, 1, n, 1)."""
+    ones = [1] * (axes - 1)
+    return values.reshape(*values.shape[:-1], *ones[:axis], values.shape[-1], *ones[axis:])
 
 
 def _axes(row: Any) -> tuple[int, ...]:
@@ -199,7 +201,7 @@ class Kernel(Spec):
             return row_of(spectra[0]).reshape(shape)
         row = np.ones(shape)
         for axis, values in enumerate(spectra):
-            row = row * _along(row_of(values), axis, len(shape))
+            row = row * along(row_of(values), axis, len(shape))
         return row
 
     def distortion(self, shape: tuple[int, ...], xi: Any) -> float:

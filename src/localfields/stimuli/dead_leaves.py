@@ -10,7 +10,7 @@ import numpy as np
 
 from .._spec import Count, Nested, declare, number
 from .._types import working_dtype
-from ..lattice import distance
+from ..lattice import along, distance
 from ..marginals import Marginal, Uniform
 from .base import Stimulus, lattice_field
 
@@ -74,7 +74,7 @@ class DeadLeaves(Stimulus):
             for axis, n in enumerate(self.shape):
                 apart = jnp.abs(jnp.arange(n)[None, :] - place[axis])
                 apart = jnp.minimum(apart, n - apart).astype(dtype) ** 2
-                square = square + apart.reshape([num] + [n if other == axis else 1 for other in range(axes)])
+                square = square + along(apart, axis, axes)
             ahead = (num,) + (1,) * axes
             return jnp.where(square <= (radius**2).reshape(ahead), gray[:, leaf].reshape(ahead), x)
 

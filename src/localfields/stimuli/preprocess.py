@@ -15,7 +15,7 @@ import numpy as np
 
 from .._check import Said, refuse
 from .._spec import Choice, Nested, Spec, declare, name_of, number
-from ..lattice import distance
+from ..lattice import along, distance
 
 CHUNK = 4096  # rows taken to float64 at a time
 
@@ -169,7 +169,7 @@ def gaussian_response(shape: tuple[int, ...], sigma: float) -> np.ndarray:
     square = np.zeros(shape)
     for axis, n in enumerate(shape):
         k = 2 * np.pi * np.fft.fftfreq(n)
-        square = square + (k**2).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+        square = square + along(k**2, axis, len(shape))
     return np.exp(-(sigma**2) * square / 2)
 
 
@@ -276,7 +276,7 @@ class Wrap(Preprocess):
         laplace = np.zeros(shape)
         for axis, n in enumerate(shape):
             turn = 2 * np.cos(2 * np.pi * np.arange(n) / n) - 2
-            laplace = laplace + turn.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+            laplace = laplace + along(turn, axis, len(shape))
         laplace.flat[0] = 1.0
 
         def wrapped(rows: np.ndarray) -> np.ndarray:

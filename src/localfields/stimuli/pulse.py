@@ -14,6 +14,7 @@ import numpy as np
 from .._check import Said, refuse
 from .._spec import Choice, Count, declare
 from .._types import working_dtype
+from ..lattice import along
 from ..marginals import Empirical, Marginal, TwoPoint
 from .base import Stimulus, lattice_field
 
@@ -108,7 +109,7 @@ class SinglePulse(Pulse):
             start = jax.random.randint(for_start, (num, 1), 0, n)
             length = jax.random.randint(for_length, (num, 1), self.shortest, self.longest + 1)
             covered = (jnp.arange(n)[None, :] - start) % n < length
-            result = result & covered.reshape([num] + [n if other == axis else 1 for other in range(len(self.shape))])
+            result = result & along(covered, axis, len(self.shape))
         return result
 
     def _lengths(self) -> np.ndarray:
@@ -124,7 +125,7 @@ class SinglePulse(Pulse):
         for axis, n in enumerate(self.shape):
             d = np.arange(n)[:, None]
             overlap = np.maximum(self._lengths() - d, 0) + np.where(d > 0, np.maximum(self._lengths() - n + d, 0), 0)
-            result = result * overlap.mean(axis=1).reshape([-1 if a == axis else 1 for a in range(len(self.shape))]) / n
+            result = result * along(overlap.mean(axis=1), axis, len(self.shape)) / n
         return result
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from .._check import Said, refuse
 from .._spec import Choice, Count, Shape, declare, derived
 from .._types import working_dtype
-from ..lattice import distance
+from ..lattice import along, distance
 from ..marginals import Empirical, Marginal
 from ._load import Data, Source
 from .base import LARGEST_DRAW, Stimulus, as_key
@@ -129,8 +129,7 @@ class Rows(Stimulus):
             for axis, n in enumerate(self.shape):
                 by = jax.random.randint(jax.random.fold_in(for_shift, axis), (num, 1), 0, n)
                 site = (jnp.arange(n)[None, :] + by) % n
-                site = site.reshape([num] + [n if other == axis else 1 for other in range(len(self.shape))])
-                x = jnp.take_along_axis(x, site, axis + 1)
+                x = jnp.take_along_axis(x, along(site, axis, len(self.shape)), axis + 1)
             x = x.reshape(num, self.size)
         if self.sign_symmetric:
             x = jax.random.rademacher(for_sign, (num, 1), x.dtype) * x
@@ -142,8 +141,7 @@ class Rows(Stimulus):
             x = x.reshape(len(x), *self.shape)
             for axis, n in enumerate(self.shape):
                 site = (np.arange(n) + generator.integers(0, n, (len(x), 1))) % n
-                site = site.reshape([len(x)] + [n if other == axis else 1 for other in range(len(self.shape))])
-                x = np.take_along_axis(x, site, axis + 1)
+                x = np.take_along_axis(x, along(site, axis, len(self.shape)), axis + 1)
             x = x.reshape(len(x), self.size)
         return x * generator.choice([-1.0, 1.0], (len(x), 1)).astype(x.dtype) if self.sign_symmetric else x
 

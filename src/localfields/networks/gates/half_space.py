@@ -14,7 +14,7 @@ import numpy as np
 from ..._check import Said, refuse
 from ..._spec import Count, Row, declare, number
 from ..._types import working_dtype
-from ...lattice import distance
+from ...lattice import along, distance
 from .base import Gates, copies_field
 
 TIE = 64  # a projection below this many roundings of ‖v‖₁ is taken for zero
@@ -155,7 +155,7 @@ class Wave(OneProfile):
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """The cosine."""
         wave = np.cos(2 * np.pi * ((self.cycles * np.arange(shape[0])) % shape[0]) / shape[0])
-        return jnp.asarray(np.broadcast_to(wave.reshape(-1, *(1,) * (len(shape) - 1)), shape), working_dtype())
+        return jnp.asarray(np.broadcast_to(along(wave, 0, len(shape)), shape), working_dtype())
 
 
 class Flat(HalfSpaces):
