@@ -124,7 +124,7 @@ def a_step(run: Any, few: int, many: int) -> float:
 
 def main() -> None:
     """Time them in turn."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("checkout", type=Path)
     code = original(parser.parse_args().checkout)
     pair: Any = [lf.stimuli.NLGP((SITES,), gain=GAIN, xi=xi) for xi in XI]

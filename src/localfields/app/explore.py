@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import collections
+import functools
 import html
 import time
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-from bokeh.models import Tooltip
 
 from .._check import InputError
 from ..experiments.texts import command_of
 from .controls import Controls
-from .frame import frame, grid, is_dark, note, text_pane
+from .frame import frame, grid, note, text_pane
 from .messages import Answer, Done, Failed, Lost, Queued, Request, Started, Verdict
+from .page import Page
 from .presets import OURS, presets
 from .state import from_query, read, to_python, to_query
 from .views import DataView, RunView
@@ -35,17 +34,13 @@ WORDS = {
 }
 
 
-class Explorer:
-    """One visitor's page: controls, what is known of the setting, and the run."""
+class Explorer(Page):
+    """Controls, what is known of the setting, and the run."""
 
     def __init__(self, service: Any, query: str):
-        self.service = service
-        self.document: Any = None
-        self.dark = is_dark()
-        self.inbox: collections.deque[tuple[Any, Any]] = collections.deque()
-        self.scheduled = False
-        self.drawn = self.took = 0.0
-        self.dirty = self.drawing = False
+        super().__init__(service)
+        self.took = 0.0  # seconds of the last drawing
+        self.drawing = False
         self.follow = True
         self.answer_job: Any = None
         self.run_job: Any = None
@@ -60,7 +55,7 @@ class Explorer:
         self._make_widgets()
         self.changed()
         if said:
-            self._say(said)
+            self.say(said)
         if beside is not None:
             self._run_beside(beside)
 
@@ -73,7 +68,6 @@ class Explorer:
         return texts or first, beside, ""
 
     def _make_widgets(self) -> None:
-        tight = {"margin": (4, 4), "min_width": 76}
         self.preset = pn.widgets.Select(
             label="preset",
             options=["", *presets()],
@@ -83,15 +77,12 @@ class Explorer:
             margin=(4, 8, 0, 8),
         )
         self.preset.param.watch(self._take_preset, "value")
-        self.start = self._button("Start", "primary", self._start, "train the network, or go on where it was paused")
-        self.pause = self._button("Pause", "default", self._pause, "stop here; Start goes on")
-        self.step = self._button("Step", "default", self._step, "go on to the next record, and pause")
-        self.cancel = self._button("Cancel", "default", self._cancel, "stop for good; what was recorded stays")
-        self.reset = self._button("Reset", "default", self._reset, "clear the run")
-        self.keep = self._button("Keep beside", "default", self._keep, "hold this run against the next one")
-        for one in (self.start, self.pause, self.step, self.cancel, self.reset, self.keep):
-            one.param.update(**tight)
-        self.message = text_pane()
+        self.start = self.button("Start", "primary", self._start, "train the network, or go on where it was paused")
+        self.pause = self.button("Pause", "default", self._pause, "stop here; Start goes on")
+        self.step = self.button("Step", "default", self._step, "go on to the next record, and pause")
+        self.cancel = self.button("Cancel", "default", self._cancel, "stop for good; what was recorded stays")
+        self.reset = self.button("Reset", "default", self._reset, "clear the run")
+        self.keep = self.button("Keep beside", "default", self._keep, "hold this run against the next one")
         self.banner = text_pane(css_classes=["banner"])
         self.status = text_pane(css_classes=["status"])
         self.player = pn.widgets.Player(
@@ -107,7 +98,7 @@ class Explorer:
         )
         self.player.param.watch(self._scrubbed, "value")
         self.chosen = pn.widgets.IntSlider(label="field shown", start=1, end=2, value=1, width=180, disabled=True)
-        self.chosen.param.watch(lambda event: self._soon(self._draw), "value")
+        self.chosen.param.watch(lambda event: self.soon(self.draw), "value")
         self.copies = pn.widgets.RadioButtonGroup(options=["Link", "Command", "Python"], value="Link", margin=(4, 8))
         self.copies.param.watch(lambda event: self._spell(), "value")
         self.copied = pn.widgets.TextAreaInput(
@@ -116,19 +107,6 @@ class Explorer:
         self.copy = pn.widgets.Button(label="Copy", margin=(4, 4))
         self.copy.js_on_click(args={"area": self.copied}, code=COPY)
         self.downloads = pn.pane.HTML("", margin=(0, 8))
-
-    def _button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
-        tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
-        button = pn.widgets.Button(label=name, color=kind, description=tip)
-        button.on_click(lambda event: self._soon(call))
-        return button
-
-    def _soon(self, call: Callable[[], None]) -> None:
-        """Call it in a tick of its own: Panel may tell of a click without holding the lock that figures need."""
-        if self.document is None:
-            call()
-        else:
-            self.document.add_next_tick_callback(call)
 
     # What a visitor does.
 
@@ -139,14 +117,14 @@ class Explorer:
         except InputError as error:
             self._spell()
             self.start.disabled = self.step.disabled = True
-            self._say(str(error))
+            self.say(str(error))
             return
         if self.answer_job is not None:
             self.answer_job.cancel()
         self.verdict = None
         self.answer_job = self._submit(Request("answer", experiment.canonical()))
         self._spell()
-        self._say("")
+        self.say("")
         self._buttons()
         self.banner.object = note("", "Asking theory …")
 
@@ -166,7 +144,7 @@ class Explorer:
         try:
             experiment = read(self.controls.texts, self.service.limits)
         except InputError as error:
-            self._say(str(error))
+            self.say(str(error))
             return
         run, checkpoint = self.run, None
         same = run is not None and run.experiment.digest == experiment.digest and not run.dropped
@@ -219,45 +197,33 @@ class Explorer:
     def _scrubbed(self, event: Any) -> None:
         self.follow = self.run is None or event.new >= len(self.run.steps) - 1
         if not self.drawing:
-            self._soon(self._draw)
+            self.soon(self.draw)
 
     # What the workers tell.
 
     def _submit(self, request: Request, run: Watched | None = None) -> Any:
         owner = run or (self.run if request.kind == "run" else None)
-        return self.service.pool.submit(request, lambda message: self._heard(owner, message))
+        return self.service.pool.submit(request, functools.partial(self.heard, owner))
 
-    def _heard(self, owner: Watched | None, message: Any) -> None:
-        """From a thread of the pool: keep the message, and have the page's own thread look."""
-        self.inbox.append((owner, message))
-        if self.document is not None and not self.scheduled:
-            self.scheduled = True
-            self.document.add_next_tick_callback(self._look)
+    def take_news(self, about: Watched | None, message: Any) -> None:
+        """A message about the setting, or about a run."""
+        if about is None:
+            self._take_answer(message)
+        elif about is self.run or about is self.beside:
+            about.take(message)
+            self.dirty = True
+            if about is self.run:
+                self._take_progress(message)
 
-    def _look(self) -> None:
-        self.scheduled = False
-        while self.inbox:
-            owner, message = self.inbox.popleft()
-            if owner is None:
-                self._take_answer(message)
-            elif owner is self.run or owner is self.beside:
-                owner.take(message)
-                self.dirty = True
-                if owner is self.run:
-                    self._take_news(message)
-        if self.dirty:
-            wait = max(DRAW, SHARE * self.took * len(RUNNING)) - (time.monotonic() - self.drawn)
-            if wait <= 0:
-                self._draw()
-            elif not self.scheduled:
-                self.scheduled = True
-                self.document.add_timeout_callback(self._look, int(1000 * wait) + 1)
+    def pause_between(self) -> float:
+        """Longer where many runs are drawn at a time."""
+        return max(DRAW, SHARE * self.took * len(RUNNING))
 
     def _take_answer(self, message: Any) -> None:
         if isinstance(message, Answer):
             self.data.show(message)
             if message.notes:
-                self._say(" ".join(message.notes))
+                self.say(" ".join(message.notes))
         elif isinstance(message, Verdict):
             self.verdict = message
             if self.run is not None and self.run.predicted is None and self.run.texts == self.controls.texts:
@@ -267,7 +233,7 @@ class Explorer:
         elif isinstance(message, (Failed, Lost)):
             self.banner.object = note("undecided", "No prediction.", message.message)
 
-    def _take_news(self, message: Any) -> None:
+    def _take_progress(self, message: Any) -> None:
         run = self.run
         assert run is not None
         if isinstance(message, Queued):
@@ -300,7 +266,8 @@ class Explorer:
         """The record that is drawn."""
         return min(self.player.value, len(self.run.steps) - 1) if self.run is not None else 0
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """The run at the record that is chosen, and the one beside it."""
         self.dirty, self.drawn, self.drawing = False, time.monotonic(), True
         run = self.run
         if run is not None and run.started:
@@ -323,13 +290,13 @@ class Explorer:
     def _show_beside(self) -> None:
         if self.beside is not None and self.other is None:
             self.other = RunView("kept run")
-            self._draw()  # before it is sent: what changes right after may reach the browser before the figures do
+            self.draw()  # before it is sent: what changes right after may reach the browser before the figures do
             self.beside_box.append(grid(self.other))
         self.beside_box.visible = self.beside is not None
         self.keep.label = "Remove kept" if self.beside is not None else "Keep beside"
         if self.beside is not None:
             self.beside_title.object = f"<b>Kept run</b>: <code>{html.escape(command_of(self.beside.texts))}</code>"
-        self._draw()
+        self.draw()
 
     def _buttons(self) -> None:
         running = self.run_job is not None
@@ -361,9 +328,6 @@ class Explorer:
 
     def _tell(self, words: str) -> None:
         self.status.object = note("status", words) if words else ""
-
-    def _say(self, words: str) -> None:
-        self.message.object = note("mistake", words) if words else ""
 
     # The page.
 
@@ -404,7 +368,7 @@ def page(service: Any) -> Any:
     pn.state.on_session_destroyed(lambda context: leave(explorer))
     if explorer.inbox:
         explorer.scheduled = True
-        explorer.document.add_next_tick_callback(explorer._look)
+        explorer.document.add_next_tick_callback(explorer.look)
     return template
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import Tooltip
 
 from .._check import InputError
 from .._spec import registered
@@ -32,10 +31,11 @@ from .diagram import (
     title_of,
     usual_texts,
 )
-from .frame import frame, is_dark, note, text_pane
+from .frame import frame, text_pane
 from .heatmap import HeatMap, table
 from .limits import is_plain
 from .messages import Done, Failed, Lost, Queued, Records, Request, Started
+from .page import Page
 from .state import read, texts_in, to_query
 from .threads import later
 
@@ -55,16 +55,14 @@ table.cells a { color: inherit; }
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (4, 8, 0, 8)}
 
 
-class Phase:
+class Phase(Page):
     """One visitor's diagram."""
 
     def __init__(self, service: Any, query: str, document: Any):
-        self.service, self.document = service, document
+        super().__init__(service, document)
         self.limits = cell_limits(service.limits)
-        self.dark = is_dark()
-        self.inbox: collections.deque[tuple[int, object, Any]] = collections.deque()
-        self.scheduled = self.dirty = self.quiet = self.polling = False
-        self.drawn = self.tabled = 0.0
+        self.quiet = self.polling = False
+        self.tabled = 0.0
         self.number = 0  # of the diagram: what threads bring of an older one is dropped
         self.sweeping, self.watching = False, True
         self.cells: list[Cell] = []
@@ -74,7 +72,7 @@ class Phase:
         self.diagram, said = self._read_address(query)
         self._make_widgets()
         self._begin()
-        self._say(said)
+        self.say(said)
 
     def _read_address(self, query: str) -> tuple[Diagram, str]:
         usual = Diagram.of(usual_texts(FIRST))
@@ -105,28 +103,22 @@ class Phase:
             label="members", description="fields of a cell, of which the mean is shown", **WIDE
         )
         self._fill_widgets()
-        self.stimulus.param.watch(lambda event: self._soon(self._other_stimulus), "value")
+        self.stimulus.param.watch(lambda event: self.soon(self._other_stimulus), "value")
         for one in (self.across, self.up):
-            one.param.watch(lambda event: self._soon(self._other_axes), "value")
+            one.param.watch(lambda event: self.soon(self._other_axes), "value")
         for one in (self.x, self.y, self.rule, self.other, self.steps, self.members):
-            one.param.watch(lambda event: self._soon(self._changed), "value")
-        self.start = self._button("Start", "primary", self._start, "compute the cells that are not known yet")
-        self.pause = self._button("Pause", "default", self._pause, "compute no more cells; Start goes on")
-        self.reset = self._button("Reset", "default", self._reset, "clear the picture; what is stored stays stored")
+            one.param.watch(lambda event: self.soon(self._changed), "value")
+        self.start = self.button("Start", "primary", self._start, "compute the cells that are not known yet")
+        self.pause = self.button("Pause", "default", self._pause, "compute no more cells; Start goes on")
+        self.reset = self.button("Reset", "default", self._reset, "clear the picture; what is stored stays stored")
         self.bar = pn.indicators.Progress(value=0, max=100, height=10, **WIDE)
-        self.message, self.status, self.words = text_pane(), text_pane(), text_pane()
+        self.status, self.words = text_pane(), text_pane()
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[CELLS_STYLE])
 
-    def _button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
-        tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
-        button = pn.widgets.Button(label=name, color=kind, description=tip, margin=(4, 4), min_width=76)
-        button.on_click(lambda event: self._soon(call))
-        return button
-
-    def _soon(self, call: Callable[[], None]) -> None:
-        """Do what a control asks for under the document's lock, which Panel does not always hold when it tells."""
-        if not self.quiet and self.document is not None:
-            self.document.add_next_tick_callback(call)
+    def soon(self, call: Callable[[], None]) -> None:
+        """Not while the page itself sets its controls."""
+        if not self.quiet:
+            super().soon(call)
 
     def _fill_widgets(self) -> None:
         """Set every control to the diagram; nothing is told of it."""
@@ -167,25 +159,25 @@ class Phase:
             diagram = Diagram.of(texts)
             read(diagram.cell(0, 0), self.limits)
         except InputError as error:
-            self._say(str(error))
+            self.say(str(error))
             return
         self.diagram = diagram
         self._fill_widgets()
         self._begin()
-        self._say("")
+        self.say("")
 
     def _start(self) -> None:
         for one in self.cells:
             if one.state == "failed" and one.experiment:
                 one.state, one.note = "empty", ""
         self.sweeping = self.watching = True
-        self._say("")
+        self.say("")
         self._feed()
-        self._draw()
+        self.draw()
 
     def _pause(self) -> None:
         self._stop()
-        self._draw()
+        self.draw()
 
     def _reset(self) -> None:
         self._stop()
@@ -193,7 +185,7 @@ class Phase:
         for one in self.cells:
             if one.experiment:
                 one.state, one.ipr, one.note = "empty", math.nan, ""
-        self._draw()
+        self.draw()
 
     def _stop(self) -> None:
         """End the cells that are under way."""
@@ -225,7 +217,7 @@ class Phase:
         if number != self.number:
             return
         self.cells = cells
-        self._draw()
+        self.draw()
         later(self.document, functools.partial(predictions, cells), functools.partial(self._predicted, number))
 
     def _predicted(self, number: int, found: list[tuple[float, float]]) -> None:
@@ -234,7 +226,7 @@ class Phase:
         for one, (kurtosis, critical) in zip(self.cells, found, strict=True):
             one.kurtosis, one.critical = kurtosis, critical
         self.heat.show_border(self.diagram, self.cells)
-        self._draw()
+        self.draw()
 
     def poll(self) -> None:
         """Look for cells that others have stored in the meantime."""
@@ -254,7 +246,7 @@ class Phase:
                 one.state, (one.ipr, one.note) = "known", found[one.digest]
                 self.dirty = True
         if self.dirty:
-            self._draw()
+            self.draw()
 
     # The sweep.
 
@@ -266,37 +258,29 @@ class Phase:
             place, token = empty.pop(0), object()
             self.started.discard(place)
             self.cells[place].state = "waiting"
-            listener = functools.partial(self._heard, place, token)
+            listener = functools.partial(self.heard, (place, token))
             request = Request("run", self.cells[place].experiment)
             self.jobs[place] = (token, None)  # it may be heard of before `submit` returns
             self.jobs[place] = (token, self.service.pool.submit(request, listener, background=True))
         if not self.jobs:
             self.sweeping = False
 
-    def _heard(self, place: int, token: object, message: Any) -> None:
-        """From a thread of the pool: keep the message, and have the page's own thread look."""
-        self.inbox.append((place, token, message))
-        if self.document is not None and not self.scheduled:
-            self.scheduled = True
-            self.document.add_next_tick_callback(self._look)
+    def take_news(self, about: tuple[int, object], message: Any) -> None:
+        """A message about a cell; one that is not waited for any more is dropped."""
+        place, token = about
+        if place in self.jobs and self.jobs[place][0] is token:
+            self._take_cell(place, message)
+            self.dirty = True
 
-    def _look(self) -> None:
-        self.scheduled = False
-        while self.inbox:
-            place, token, message = self.inbox.popleft()
-            if place in self.jobs and self.jobs[place][0] is token:
-                self._take_news(place, message)
-                self.dirty = True
+    def after_news(self) -> None:
+        """Ask for more cells."""
         self._feed()
-        if self.dirty:
-            wait = DRAW - (time.monotonic() - self.drawn)
-            if wait <= 0 or not self.jobs:
-                self._draw()
-            elif not self.scheduled:
-                self.scheduled = True
-                self.document.add_timeout_callback(self._look, int(1000 * wait) + 1)
 
-    def _take_news(self, place: int, message: Any) -> None:
+    def pause_between(self) -> float:
+        """None when the last cell is there."""
+        return DRAW if self.jobs else 0.0
+
+    def _take_cell(self, place: int, message: Any) -> None:
         one = self.cells[place]
         if isinstance(message, Queued):
             one.state = "waiting"
@@ -319,11 +303,12 @@ class Phase:
             if refused:  # the queue is full: nothing is wrong with the cell
                 one.note = ""
                 self._stop()
-                self._say(message.message)
+                self.say(message.message)
 
     # What is shown.
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """The cells as they are known."""
         self.dirty, self.drawn = False, time.monotonic()
         self.heat.show(self.diagram, self.cells)
         if not self.sweeping or self.drawn - self.tabled > TABLE:  # a new table takes the focus from a link in it
@@ -359,9 +344,6 @@ class Phase:
         location = pn.state.location
         if location is not None:
             location.search = f"?{to_query(self.diagram.texts)}" + ("&theme=dark" if self.dark else "")
-
-    def _say(self, words: str) -> None:
-        self.message.object = note("mistake", words) if words else ""
 
     def layout(self) -> Any:
         """The whole page as a template."""

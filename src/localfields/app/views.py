@@ -51,7 +51,10 @@ def _hold(axis: Any, low: float, high: float) -> None:
 
 def _caption(plot: Any) -> Label:
     """Words in a figure's corner; unlike a title, they can change without the page being laid out anew."""
-    corner = {"x": Node(target="frame", symbol="left", offset=6), "y": Node(target="frame", symbol="top", offset=4)}
+    corner: Any = {
+        "x": Node(target="frame", symbol="left", offset=6),
+        "y": Node(target="frame", symbol="top", offset=4),
+    }
     label = Label(**corner, text="", text_baseline="top", text_font_size="12px", text_color=WORDS)
     plot.add_layout(label)
     return label
