@@ -15,8 +15,7 @@ import numpy as np
 from .._check import refuse
 from .._random import make_key
 from .._spec import Count, Nested, Shape, Spec, declare, number
-from .._types import working_dtype
-from ..lattice import Given, Kernel, SquaredExponential, colored
+from ..lattice import Given, Kernel, SquaredExponential, check_kernel, settle_kernel
 from ..marginals import Marginal
 
 if TYPE_CHECKING:
@@ -163,7 +162,17 @@ def kernel_field() -> Any:
     return declare(SquaredExponential(), Nested("kernel"), symbol="C", help=help)
 
 
-def latent_normals(key: Any, num: int, shape: tuple[int, ...], xi: Any, kernel: Kernel) -> jax.Array:
-    """Correlated standard normals, (num, *shape)."""
-    white = jax.random.normal(key, (num, *shape), working_dtype())
-    return colored(white, kernel, shape, xi)
+class Colored(Stimulus):
+    """A stimulus made of white noise that a kernel colors; what follows the coloring is the subclass's."""
+
+    xi: eqx.AbstractVar[float]
+    kernel: eqx.AbstractVar[Kernel]
+
+    @classmethod
+    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a kernel given as a function."""
+        return settle_kernel(given)
+
+    def __check_init__(self):
+        """Check the kernel against the lattice, and warn where it had to be made positive."""
+        check_kernel(self.kernel, self.shape, self.xi)

@@ -9,7 +9,6 @@ import abc
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,28 +16,16 @@ import numpy as np
 from .._check import Said, refuse
 from .._spec import Nested, declare, number
 from .._types import working_dtype
-from ..lattice import Kernel, check_kernel, colored, settle_kernel
+from ..lattice import Kernel, colored, settle_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
 from ..marginals import StudentT as StudentTLaw
 from ..marginals.base import SETTLED, uniform_rule
 from ..marginals.numeric import as_law
-from .base import Stimulus, kernel_field, lattice_field, lengthscale_field
+from .base import Colored, kernel_field, lattice_field, lengthscale_field
 
 
-class EllipticalLaw(Stimulus):
+class EllipticalLaw(Colored):
     """What elliptical stimuli share; a subclass says how far out a draw lies."""
-
-    xi: eqx.AbstractVar[float]
-    kernel: eqx.AbstractVar[Kernel]
-
-    @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Evaluate a kernel given as a function."""
-        return settle_kernel(given)
-
-    def __check_init__(self):
-        """Check the kernel against the lattice, and warn where it had to be made positive."""
-        check_kernel(self.kernel, self.shape, self.xi)
 
     @property
     def elliptical(self) -> bool:

@@ -6,7 +6,6 @@ import abc
 import math
 from typing import Any, Self
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,35 +13,24 @@ import numpy as np
 from .._check import Said, refuse
 from .._spec import Nested, Row, declare, derived, number
 from .._types import working_dtype
-from ..lattice import Given, Kernel, check_kernel, check_row, settle_kernel
+from ..lattice import Given, Kernel, check_row, colored, settle_kernel
 from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection
 from ..marginals.base import latent_row
 from ..marginals.numeric import as_law
-from .base import Stimulus, kernel_field, latent_normals, lattice_field, lengthscale_field
+from .base import Colored, Stimulus, kernel_field, lattice_field, lengthscale_field
 
 
-class GaussianCopula(Stimulus):
+class GaussianCopula(Colored):
     """X_i = T(Z_i): a stationary Gaussian Z, and the increasing map T that gives each site its marginal."""
-
-    xi: eqx.AbstractVar[float]
-    kernel: eqx.AbstractVar[Kernel]
 
     @abc.abstractmethod
     def marginal(self) -> Marginal:
         """Exact law of one coordinate; it may be made from traced fields."""
 
-    @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Evaluate a kernel given as a function."""
-        return settle_kernel(given)
-
-    def __check_init__(self):
-        """Check the kernel against the lattice, and warn where it had to be made positive."""
-        check_kernel(self.kernel, self.shape, self.xi)
-
     def draw(self, key: Any, num: int) -> jax.Array:
         """Color white noise, then map each site."""
-        z = latent_normals(key, num, self.shape, self.xi, self.kernel)
+        white = jax.random.normal(key, (num, *self.shape), working_dtype())
+        z = colored(white, self.kernel, self.shape, self.xi)
         return self.marginal().from_normal(z).reshape(num, self.size)
 
     def latent_correlation(self) -> np.ndarray:
