@@ -208,10 +208,8 @@ class Algebraic(SymmetricLaw):
 
     def deviation(self) -> Any:
         """Standard deviation before normalization, √(B(3/k, 1 − 2/k)/k)."""
-        _, special = namespace(self.k)
-        k = self.k
-        xp, _ = namespace(k)
-        return xp.sqrt(xp.exp(special.betaln(3 / k, 1 - 2 / k)) / k)
+        xp, special = namespace(self.k)
+        return xp.sqrt(xp.exp(special.betaln(3 / self.k, 1 - 2 / self.k)) / self.k)
 
     def size(self, v: Any, delta: Any) -> Any:
         """v(1 − v^k)^(−1/k), with 1 − v^k from δ so that the tail keeps its digits."""
@@ -309,12 +307,9 @@ class Logistic(SymmetricLaw):
         return xp.tanh(x * (math.pi / (2 * math.sqrt(3))))
 
     def _unit_moment(self, order: float) -> float:
-        if order == 1:
-            eta = math.log(2)
-        else:
-            eta = float(scipy.special.zeta(order)) * (1 - 2 ** (1 - order)) if order > 1 else math.nan
-        if math.isnan(eta):
+        if order < 1:
             return super()._unit_moment(order)
+        eta = math.log(2) if order == 1 else float(scipy.special.zeta(order)) * (1 - 2 ** (1 - order))
         return float((math.sqrt(3) / math.pi) ** order * 2 * scipy.special.gamma(order + 1) * eta)
 
 

@@ -310,8 +310,7 @@ class Empirical(Marginal):
         if self.weights.size not in (1, self.samples.size) or self.weights.min() < 0 or self.weights.sum() <= 0:
             advice = "Leave them out for equal weights."
             refuse("`weights`", self.weights, f"one, or {self.samples.size} numbers that are not negative", advice)
-        each = np.broadcast_to(self.weights, self.samples.shape) if self.weights.size == 1 else self.weights
-        each = each[np.argsort(self.samples, kind="stable")] if each.size == self.samples.size else each
+        each = np.broadcast_to(self.weights, self.samples.shape)[np.argsort(self.samples, kind="stable")]
         return np.cumsum(each) / np.sum(each)
 
     def _each(self) -> np.ndarray:
