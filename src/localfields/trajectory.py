@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import platform
 from typing import Any
 
 import numpy as np
 
+from . import __version__
 from ._check import Said, refuse
 
 
@@ -41,6 +44,19 @@ def peak_position(weights: np.ndarray, axes: int) -> np.ndarray:
     lead, shape = weights.shape[: weights.ndim - axes], weights.shape[weights.ndim - axes :]
     flat = np.abs(weights).reshape(*lead, -1).argmax(axis=-1)
     return flat if axes == 1 else np.stack(np.unravel_index(flat, shape), axis=-1)
+
+
+def made_with(precision: Any) -> dict[str, Any]:
+    """What a result was made with: the head of its manifest."""
+    import jax
+
+    return {
+        "localfields": __version__,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+        "device": str(jax.devices()[0].device_kind),
+        "precision": str(np.dtype(precision)),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,8 +166,6 @@ class Trajectory:
 
     def to_xarray(self) -> Any:
         """The recorded series as an `xarray.Dataset` with named axes."""
-        import json
-
         import xarray as xr
 
         space = [f"x{axis}" for axis in range(len(self.shape))] if len(self.shape) > 1 else ["x"]
@@ -166,6 +180,8 @@ class Trajectory:
             "norm": ["member", "time", "neuron"],
             "peak": ["member", "time", "neuron", *(["coordinate"] if len(self.shape) > 1 else [])],
         }
+        for name, values in self.series.items():  # of a theory's or a user's own
+            axes.setdefault(name, ["member", "time", *(f"{name}_{axis}" for axis in range(values.ndim - 2))])
         data = {name: (axes[name], values) for name, values in self.series.items()}
         data["initial"] = (["member", "neuron", *space], self.initial)
         data["final"] = (["member", "neuron", *space], self.final)

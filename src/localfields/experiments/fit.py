@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
-import platform
 import time
 from typing import Any
 
 import jax
 import numpy as np
 
-from .. import __version__
 from .._check import Said, refuse
 from .._random import STREAM, member_keys
 from .._spec import Count, Nested, Seeds, declare, member, num_members
@@ -18,7 +16,7 @@ from .._types import working_dtype
 from ..baselines import Baseline, FastICA, Fitted
 from ..networks import Network
 from ..tasks import Discrimination
-from ..trajectory import Outcome, Trajectory
+from ..trajectory import Outcome, Trajectory, made_with
 from .experiment import Method
 
 
@@ -74,12 +72,8 @@ class Fit(Method):
                 "seed": Seeds().encode(self.seed),
             },
             manifest={
-                "localfields": __version__,
-                "jax": jax.__version__,
+                **made_with(working_dtype()),
                 "scikit-learn": importlib.metadata.version("scikit-learn"),
-                "python": platform.python_version(),
-                "device": str(jax.devices()[0].device_kind),
-                "precision": str(np.dtype(working_dtype())),
                 "iterations": [one.iterations for one in fitted],
                 "notes": [one.notes for one in fitted],
                 "run_seconds": round(time.perf_counter() - clock, 4),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from .._files import check_target, publish
 from ..trajectory import Trajectory
 
 SUFFIXES = (".nc", ".csv", ".npz")
-_KNOWN = ("weights", "biases", "second", "offset", "loss", "accuracy", "ipr", "norm", "peak")
 
 
 def export(trajectory: Trajectory, path: str | Path, *, digest: str = "", overwrite: bool = False) -> None:
@@ -37,11 +35,7 @@ def export(trajectory: Trajectory, path: str | Path, *, digest: str = "", overwr
 
 
 def _netcdf(trajectory: Trajectory, path: Path, digest: str) -> None:
-    plain = {name: values for name, values in trajectory.series.items() if name in _KNOWN}
-    data = dataclasses.replace(trajectory, series=plain).to_xarray()
-    for name, values in trajectory.series.items():
-        if name not in _KNOWN:
-            data[name] = (["member", "time", *(f"{name}_{axis}" for axis in range(values.ndim - 2))], values)
+    data = trajectory.to_xarray()
     data.attrs["digest"] = digest
     try:
         data.to_netcdf(path, engine="scipy")

@@ -14,7 +14,7 @@ import numpy as np
 from ..networks import SingleNeuron
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
-from ..trajectory import Trajectory, localized_from
+from ..trajectory import Trajectory, localized_from, made_with
 from . import _rows
 from ._rows import GROUPS, Measurements
 from .amplifier import Amplifier
@@ -103,7 +103,7 @@ def _response(kind: str, found: Measurements, covariance: np.ndarray, weights: n
 def follow(plain: Discrimination, flows: list[Flow], initial: Any, members: int | None, seed: int) -> Look:
     """Follow all rows from every start, and each resample from some, in one ensemble."""
     from ._integrate import STAGE, Followed, is_stiff
-    from ._solve import _check, _manifest, _outcome, _start
+    from ._solve import _check, _outcome, _start
     from .best import BestKnown
 
     network = SingleNeuron()  # pyright: ignore[reportCallIssue]
@@ -127,21 +127,10 @@ def follow(plain: Discrimination, flows: list[Flow], initial: Any, members: int 
         series={"weights": weights, "loss": np.asarray(result.loss)},
         outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
         specification={"members": count, "seed": seed, "until": UNTIL, "rest": REST, "tolerance": TOLERANCE},
-        manifest=_manifest(0.0),
+        manifest={**made_with(np.float64), "run_seconds": 0.0},
         events={"onset": onset},
     )
-    return Look(_members(flow, slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some))
-
-
-def _members(flow: Trajectory, part: slice) -> Trajectory:
-    return dataclasses.replace(
-        flow,
-        initial=flow.initial[part],
-        final=flow.final[part],
-        series={name: values[part] for name, values in flow.series.items()},
-        outcome=flow.outcome[part],
-        events={name: values[part] for name, values in flow.events.items()},
-    )
+    return Look(flow.members(slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some))
 
 
 @dataclasses.dataclass(frozen=True)

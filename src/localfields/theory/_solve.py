@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import __version__
 from .._check import Said, refuse, unknown
 from .._spec import Number, Row, Seeds
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination, count_members, for_members, given_fields, initial_params
-from ..trajectory import Outcome, Trajectory, localized_from
+from ..trajectory import Outcome, Trajectory, localized_from, made_with
 from ._integrate import STAGE, Followed, is_stiff
 from .base import Theory
 
@@ -117,7 +115,7 @@ def _trajectory(
         series={**found, "weights": weights, "loss": np.asarray(result.loss)},
         outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
         specification=specification,
-        manifest=_manifest(seconds),
+        manifest={**made_with(np.float64), "run_seconds": round(seconds, 4)},
         stopped="at rest" if np.isfinite(events["rest"]).all() else "finished",
         events=events,
     )
@@ -178,14 +176,3 @@ def _check_times(times: Any, count: int) -> np.ndarray:
     if array.min() < 0 or (np.diff(array, axis=-1) <= 0).any():
         refuse("`times`", Said("some that do not increase, or negative ones"), "increasing from 0 or later", advice)
     return array
-
-
-def _manifest(seconds: float) -> dict[str, Any]:
-    return {
-        "localfields": __version__,
-        "jax": jax.__version__,
-        "python": platform.python_version(),
-        "device": str(jax.devices()[0].device_kind),
-        "precision": "float64",
-        "run_seconds": round(seconds, 4),
-    }

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import platform
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from .. import __version__
 from .._check import Said, refuse
 from .._spec import Seeds
 from .._types import working_dtype
 from ..networks import Network
 from ..tasks import Discrimination, given_fields, initial_params
-from ..trajectory import Outcome, Trajectory
+from ..trajectory import Outcome, Trajectory, made_with
 from .engine import RUNNING, Setting, State, advance, look, start_state
 from .loop import Keep, Loop, Progress
 from .plan import Plan, flow_times
@@ -162,11 +160,7 @@ def _outcome(bad: int) -> Outcome:
 
 def _manifest(compiled: float, seconds: float, size: int) -> dict[str, Any]:
     return {
-        "localfields": __version__,
-        "jax": jax.__version__,
-        "python": platform.python_version(),
-        "device": str(jax.devices()[0].device_kind),
-        "precision": str(np.dtype(working_dtype())),
+        **made_with(working_dtype()),
         "matmul_precision": "highest",
         "compile_seconds": round(compiled, 4),
         "run_seconds": round(seconds, 4),
