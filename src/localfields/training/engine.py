@@ -110,15 +110,6 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
     """Advance every member by `steps` (a traced number: any length, one program)."""
     TRACES["advance"] += 1
 
-    def many(swept: Any, rate: Any, key: Any, state: State) -> State:
-        whole = eqx.combine(swept, setting.fixed)
-        return jax.lax.fori_loop(0, steps, lambda _, s: _step(program, whole, rate, key, s), state)
-
-    def with_step(swept: Any, rate: Any, key: Any, params: Params, memory: Any, bad: Any) -> tuple[Any, ...]:
-        end = many(swept, rate, key, State(params, memory, bad, state.step))
-        return end.params, end.memory, end.bad
-
-    parts = (setting.swept, setting.learning_rate, setting.keys, state.params, state.memory, state.bad)
     if program.shared:
         # All members see one stream: the loop over steps is outside, so that a draw is made once for all of them.
         def one(swept: Any, rate: Any, params: Params, memory: Any, bad: Any, step: Any) -> tuple[Any, ...]:
@@ -133,11 +124,18 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
             return State(params, memory, bad, state.step + 1)
 
         return jax.lax.fori_loop(0, steps, together, state)
+
+    def alone(swept: Any, rate: Any, key: Any, params: Params, memory: Any, bad: Any) -> tuple[Any, ...]:
+        whole, begin = eqx.combine(swept, setting.fixed), State(params, memory, bad, state.step)
+        end = jax.lax.fori_loop(0, steps, lambda _, s: _step(program, whole, rate, key, s), begin)
+        return end.params, end.memory, end.bad
+
+    parts = (setting.swept, setting.learning_rate, setting.keys, state.params, state.memory, state.bad)
     if program.one_by_one:
         # On a CPU a member at a time keeps its draws in the cache, and its products are those of a single run.
-        params, memory, bad = jax.lax.map(lambda part: with_step(*part), parts)
+        params, memory, bad = jax.lax.map(lambda part: alone(*part), parts)
     else:
-        params, memory, bad = jax.vmap(with_step)(*parts)
+        params, memory, bad = jax.vmap(alone)(*parts)
     return State(params, memory, bad, state.step + jnp.asarray(steps, jnp.int32))
 
 

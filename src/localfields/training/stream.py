@@ -24,12 +24,12 @@ from .engine import Setting, State
 WINDOW = 2**26  # bytes of the rows of one window
 
 
-def is_streamed(task: Discrimination) -> bool:
+def _is_streamed(task: Discrimination) -> bool:
     """Whether a class has more rows than compiled code can hold."""
     return any(isinstance(one, Rows) and one.streamed for one in task.stimuli)
 
 
-def check_rows(task: Discrimination, estimator: str) -> None:
+def _check_made_of_rows(task: Discrimination, estimator: str) -> None:
     """Refuse what cannot be streamed: classes that are not made of rows, or that are swept."""
     for stimulus in task.stimuli:
         if not isinstance(stimulus, Rows):
@@ -87,11 +87,11 @@ class Stream:
             self._order[stream, which, epoch] = order
         return self._order[stream, which, epoch]
 
-    def rows(self, stream: int, which: int, begin: int, steps: int, room: int) -> np.ndarray:
-        """Rows of one class for these steps, (room × count, size); what lies beyond the steps is zero."""
+    def rows(self, stream: int, which: int, begin: int, steps: int) -> np.ndarray:
+        """Rows of one class for these steps of a window; what lies beyond them in the window is zero."""
         stimulus: Any = self.task.stimuli[which]
         count = self.counts[which]
-        found = np.zeros((room * count, stimulus.size), np.dtype(working_dtype()))
+        found = np.zeros((self.steps * count, stimulus.size), np.dtype(working_dtype()))
         if not steps:
             return found
         wanted = np.concatenate([self.numbers(stream, which, step) for step in range(begin, begin + steps)])
@@ -105,7 +105,7 @@ class Stream:
     def filled(self, setting: Setting, begin: int, steps: int) -> Setting:
         """The setting with the rows of these steps in the place of what an estimator knows beforehand."""
         streams = [
-            [self.rows(stream, which, begin, steps, self.steps) for which in range(len(self.counts))]
+            [self.rows(stream, which, begin, steps) for which in range(len(self.counts))]
             for stream in range(len(self.seeds))
         ]
         if self.shared:
@@ -138,9 +138,9 @@ def make_stream(
     Raises:
         InputError: When the classes are not made of data, or too large for the estimator.
     """
-    if estimator != "epochs" and not is_streamed(task):
+    if estimator != "epochs" and not _is_streamed(task):
         return None
-    check_rows(task, estimator)
+    _check_made_of_rows(task, estimator)
     shared = estimator != "independent"
     first = seed[0] if isinstance(seed, tuple) else seed
     each = [(one, 0) for one in seed] if isinstance(seed, tuple) else [(seed, m) for m in range(members)]
