@@ -21,7 +21,12 @@ import jax
 import numpy as np
 
 from ._check import Said, refuse, unknown
-from ._kinds import Choice, Count, Number, Row, Seeds, Shape
+from ._kinds import Choice as Choice
+from ._kinds import Count as Count
+from ._kinds import Number as Number
+from ._kinds import Row as Row
+from ._kinds import Seeds as Seeds
+from ._kinds import Shape as Shape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -392,33 +397,3 @@ def discover(package: str, path: Sequence[str]) -> Iterator[str]:
             continue
         importlib.import_module(f"{package}.{module.name}")
         yield module.name
-
-
-__all__ = [
-    "Choice",
-    "Count",
-    "Declared",
-    "Many",
-    "Nested",
-    "Number",
-    "Row",
-    "Seeds",
-    "Shape",
-    "Spec",
-    "attribute",
-    "declare",
-    "derived",
-    "discover",
-    "fields",
-    "find",
-    "from_json",
-    "from_text",
-    "member",
-    "name_of",
-    "num_members",
-    "number",
-    "number_values",
-    "registered",
-    "swept_leaves",
-    "to_json",
-]
