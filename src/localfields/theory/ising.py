@@ -64,21 +64,24 @@ class ExactIsing(NeuronTheory):
 
 
 class SummedResponse(Response):
-    """f(w) of a small Ising ring, summed over its states: those of one half in rows, of the other in columns."""
+    """f(w) of a small Ising ring, summed over its states: those of one half in rows, of the other in columns.
+
+    A state and its mirror image add the same, so that the first spin is +1 throughout. The bonds between the halves
+    have the weights exp(Jxy) = cosh J (1 + xy tanh J).
+    """
 
     coupling: jax.Array
 
     def __call__(self, w: jax.Array) -> jax.Array:
         """The response, (size,)."""
         coupling, half = self.coupling.astype(w.dtype), w.size // 2
-        rows, columns = (jnp.asarray(enumerate_states(n), w.dtype) for n in (half, w.size - half))
+        states = enumerate_states(half)[: 2 ** (half - 1)], enumerate_states(w.size - half)
+        rows, columns = (jnp.asarray(x, w.dtype) for x in states)
         inside = [coupling * jnp.sum(x[:, 1:] * x[:, :-1], axis=1) for x in (rows, columns)]
         one, other = (jnp.exp(energy - jnp.max(energy)) for energy in inside)
-        # The two bonds between the halves: exp(Jxy) is cosh J (1 + xy tanh J).
-        bonds = [x[:, None] * y[None, :] for x, y in ((rows[:, -1], columns[:, 0]), (rows[:, 0], columns[:, -1]))]
-        weight = one[:, None] * other[None, :]
-        for bond in bonds:
-            weight = weight * (1 + jnp.tanh(coupling) * bond)
+        t = jnp.tanh(coupling)
+        other = other * (1 + t * columns[:, -1])
+        weight = one[:, None] * other[None, :] * (1 + t * rows[:, -1:] * columns[None, :, 0])
         pull = weight * jnp.sign((rows @ w[:half])[:, None] + (columns @ w[half:])[None, :])
         return jnp.concatenate([jnp.sum(pull, axis=1) @ rows, jnp.sum(pull, axis=0) @ columns]) / (2 * jnp.sum(weight))
 
