@@ -16,7 +16,9 @@ from .._spec import Choice, Count, Nested, Number, Row, Seeds, Spec, declare, fr
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory
-from ..training import Record
+from ..training import Record, train
+from ..training.estimators import ESTIMATORS
+from ..training.plan import OPTIMIZERS
 from ..training.record import KNOWN
 from ..trajectory import Trajectory
 
@@ -83,16 +85,8 @@ class Training(Method):
     batch: int = declare(1000, Count(high=10**9), help="draws a step, divided over the classes")
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
     seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
-    estimator: str = declare(
-        "independent",
-        Choice(("independent", "shared", "orbit", "exact", "epochs")),
-        help="how a gradient is made of draws",
-    )
-    optimizer: str = declare(
-        "sgd",
-        Choice(("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "nadam", "adabelief")),
-        help="plain gradient descent, or another name of optax",
-    )
+    estimator: str = declare("independent", Choice(tuple(ESTIMATORS)), help="how a gradient is made of draws")
+    optimizer: str = declare("sgd", Choice(OPTIMIZERS), help="plain gradient descent, or another name of optax")
     rest: float = declare(0.0, One(low=0, closed=True), help="stop when fields move by less than this; 0: never")
     every: int = declare(10, Count(high=10**9), help="steps between records")
     what: tuple[str, ...] = declare(Record().what, Names(KNOWN), help="what is recorded")
@@ -100,8 +94,6 @@ class Training(Method):
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Train."""
-        from ..training import train
-
         swept = any(num_members(one) is not None for one in (task, network, self)) or isinstance(self.seed, tuple)
         return train(
             task,
@@ -130,7 +122,7 @@ class Solution(Method):
     """
 
     theory: Theory = declare(EffectiveFlow(), Nested("theory"), help="effective-flow, linear-response, exact-ising, …")
-    times: np.ndarray = declare((), Row(least=0), symbol="t", help="flow times to record; empty: an even grid to rest")
+    times: np.ndarray = declare((), Row(least=0), symbol="t", help="flow times to record; empty: from 0 to rest")
     until: float = declare(1000.0, One(low=0), help="longest flow time, where no times are given")
     rest: float = declare(1e-6, One(low=0, closed=True), help="a member rests when it moves by less than this")
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
@@ -139,7 +131,7 @@ class Solution(Method):
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Solve. It takes seconds: nothing of it is kept on the way."""
-        from ..theory import solve
+        from ..theory import solve  # loads the integrator
 
         return solve(
             task,
@@ -225,11 +217,7 @@ class Experiment(Digested):
         import jax
 
         initial = self.initial if self.initial.size else None
-        more: dict[str, Any] = {}
-        if not isinstance(self.method, Solution):
-            more = {"on_progress": on_progress, "cancel": cancel, "keep": keep} | (
-                {} if look is None else {"look": look}
-            )
+        more = {"on_progress": on_progress, "cancel": cancel, "keep": keep, "look": look}
         with jax.enable_x64(self.precision == "float64"):
             return self.method.run(self.task, self.network, initial, **more)
 

@@ -211,7 +211,7 @@ def class_counts(task: Discrimination, batch: int, name: str = "batch") -> tuple
 ESTIMATORS: dict[str, Callable[..., Estimate]] = {
     "independent": sampled,
     "shared": sampled,
-    "epochs": in_order,
     "orbit": orbit,
     "exact": exact,
+    "epochs": in_order,
 }
