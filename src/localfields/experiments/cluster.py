@@ -204,8 +204,8 @@ class Cluster:
 
     def _jobs(self) -> Any:
         jobqueue = _imported("dask_jobqueue", "dask-jobqueue")
-        names = {"queue": "queue", "account": "account", "walltime": "walltime", "interface": "interface"}
-        more = {names[name]: text for name, text in self.options.items() if name in names}
+        same = ("queue", "account", "walltime", "interface")  # options that Dask has by the same names
+        more: Any = {name: text for name, text in self.options.items() if name in same}
         return jobqueue.SLURMCluster(
             cores=1,  # of Dask's threads; those of JAX are set by NPROC
             processes=1,

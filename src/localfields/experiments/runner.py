@@ -14,7 +14,7 @@ from .._check import InputError, refuse
 from ..store import Store
 from .cluster import Cluster, Report, compute, modules_of, told
 from .results import Failure, SweepResult
-from .sweep import Ensemble, Sweep
+from .sweep import Ensemble, Sweep, sweep_from
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,7 +254,5 @@ class _Work:
 
 def stored_sweeps(store: Store) -> Iterator[tuple[str, Sweep]]:
     """Every sweep of a store, with its digest."""
-    from .sweep import sweep_from
-
     for digest in store.list_sweeps():
         yield digest, sweep_from(json.loads(store.load_sweep(digest))["sweep"])

@@ -20,8 +20,8 @@ from .values import spread
 
 CHUNK = 256  # members of an ensemble, at most
 LARGEST = 10**7  # points
-SWEPT_METHOD = ("learning_rate",)  # numbers of a method that may differ between the members of an ensemble
 SEEDS: Path = ("method", "seed")
+RATE: Path = ("method", "learning_rate")  # the one number of a method that may differ between members
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +94,7 @@ class Sweep(Digested):
 
     def __check_init__(self):
         """Refuse axes that do not fit together."""
-        targets = [resolve(self.base, name) for name, _ in self.axes]
-        paths = [path for target in targets for path in target.paths]
+        paths = [path for target in self.targets for path in target.paths]
         for place, path in enumerate(paths):
             if path in (SEEDS, ("method", "members")):
                 refuse("A field of a sweep", path[-1], "one other than seeds and members", "Give the sweep `seeds`.")
@@ -177,7 +176,7 @@ class Sweep(Digested):
         room = {path[0] for path in target.paths}
         if getattr(self.base.method, "estimator", "") == "shared" and target.paths[0][:2] == ("task", "stimuli"):
             return False  # members that differ in what they see have nothing to share
-        return room <= {"task", "network"} or target.paths == (("method", *SWEPT_METHOD),)
+        return room <= {"task", "network"} or target.paths == (RATE,)
 
     @property
     def _takes_seeds(self) -> bool:
@@ -189,7 +188,7 @@ class Sweep(Digested):
         points = np.arange(len(self))
         *places, seed = self.chosen(points)
         apart = [place for target, place in zip(self.targets, places, strict=True) if not self._varies(target)]
-        apart = apart if self._takes_seeds else [*apart, *places, seed]
+        apart = apart if self._takes_seeds else [*apart, seed]
         _, group = np.unique(np.stack(apart, axis=1), axis=0, return_inverse=True) if apart else (None, points * 0)
         order = np.argsort(group, kind="stable")
         starts = np.flatnonzero(np.diff(group[order], prepend=-1))
