@@ -95,9 +95,10 @@ class Marginal(Spec):
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x)."""
 
-    @abc.abstractmethod
     def quantile(self, u: Any) -> Any:
-        """The x with P(X ≤ x) = u, for u in [0, 1]."""
+        """The x with P(X ≤ x) = u, for u in [0, 1]: the map from a normal at Φ⁻¹(u)."""
+        _, special = namespace(u)
+        return self.from_normal(special.ndtri(u))
 
     @abc.abstractmethod
     def from_normal(self, z: Any) -> Any:

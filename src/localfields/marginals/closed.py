@@ -69,11 +69,6 @@ class Normal(Marginal):
         _, special = namespace(x)
         return special.ndtr(x / self.scale)
 
-    def quantile(self, u: Any) -> Any:
-        """σ Φ⁻¹(u)."""
-        _, special = namespace(u)
-        return self.scale * special.ndtri(u)
-
     def from_normal(self, z: Any) -> Any:
         """σz."""
         return self.scale * z
@@ -133,11 +128,6 @@ class ErfNormal(Marginal):
         xp, special = namespace(x)
         top = xp.clip(xp.asarray(x) * (self.deviation() / self.scale), -1, 1)
         return special.ndtr(special.erfinv(top) / self._gain)
-
-    def quantile(self, u: Any) -> Any:
-        """erf(gΦ⁻¹(u))/𝒵."""
-        _, special = namespace(u)
-        return self.from_normal(special.ndtri(u))
 
     def deviation(self) -> Any:
         """𝒵(g), the standard deviation of erf(gZ): 𝒵² = (2/π) arcsin ρ."""

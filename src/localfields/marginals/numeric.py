@@ -253,11 +253,6 @@ class Tabulated(Marginal):
         inside = scipy.special.ndtr(np.interp(x, self.table, GRID))
         return np.where(x < self.table[0], 0.0, np.where(x >= self.table[-1], 1.0, inside))
 
-    def quantile(self, u: Any) -> Any:
-        """Interpolated at the score Φ⁻¹(u)."""
-        _, special = namespace(u)
-        return self.from_normal(special.ndtri(u))
-
     def from_normal(self, z: Any) -> Any:
         """Interpolated at z."""
         return interpolate(self.table, z)
