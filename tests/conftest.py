@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import jax
 import jaxtyping
+import numpy as np
 import psutil  # that of distributed
 import pytest
 from beartype import BeartypeConf, beartype
@@ -88,6 +89,12 @@ def key(request):
     seed = zlib.crc32(request.node.nodeid.encode())
     request.node.add_report_section("call", "seed", f"jax.random.key({seed})")
     return jax.random.key(seed)
+
+
+@pytest.fixture
+def rng(request):
+    """Random numbers of the test's own, the same in every run."""
+    return np.random.default_rng(list(request.node.name.encode()))
 
 
 @pytest.fixture(scope="session")

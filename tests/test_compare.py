@@ -40,11 +40,6 @@ def spikes(sites, shape, times=(0.0, 1.0)):
     return made(np.repeat(fields[:, None, None], len(times), axis=1), times)
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 # -- fields over time -------------------------------------------------------------------------------------------
 
 

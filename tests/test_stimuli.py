@@ -7,18 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from laws.statistics import covariance_matrix
 
 import localfields as lf
 from localfields import stimuli
 from localfields._spec import registered
-
-
-def full(stimulus):
-    found = stimulus.covariance()
-    if found.shape == stimulus.shape:
-        return lf.lattice.matrix(found)
-    return found.reshape(stimulus.size, stimulus.size)
-
 
 # -- exact statistics -------------------------------------------------------------------------------------------
 
@@ -66,7 +59,7 @@ def test_pulses_against_enumeration(make, atoms, coding):
     mean = outcomes.mean(axis=0)
     np.testing.assert_allclose(mean, stimulus.mean(), rtol=0, atol=1e-15)
     wanted = outcomes.T @ outcomes / len(outcomes) - np.outer(mean, mean)
-    np.testing.assert_allclose(full(stimulus), wanted, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(covariance_matrix(stimulus), wanted, rtol=0, atol=1e-14)
     values, counts = np.unique(outcomes, return_counts=True)
     law = stimulus.marginal()
     np.testing.assert_allclose(law.cdf(values), np.cumsum(counts) / counts.sum(), rtol=0, atol=1e-14)
@@ -107,10 +100,10 @@ def test_covariances_through_a_copula(shape):
 def test_defaults_declare_a_law_at_mean_zero_and_unit_variance(name, cls):
     stimulus = cls()
     assert stimulus.mean() == 0
-    assert np.diag(full(stimulus)) == pytest.approx(1, abs=1e-9)
+    assert np.diag(covariance_matrix(stimulus)) == pytest.approx(1, abs=1e-9)
     assert stimulus.marginal().variance == pytest.approx(1, abs=1e-9)
-    assert np.linalg.eigvalsh(full(stimulus)).min() > -1e-12
-    np.testing.assert_allclose(full(stimulus), full(stimulus).T, rtol=0, atol=1e-13)
+    assert np.linalg.eigvalsh(covariance_matrix(stimulus)).min() > -1e-12
+    np.testing.assert_allclose(covariance_matrix(stimulus), covariance_matrix(stimulus).T, rtol=0, atol=1e-13)
     assert stimulus.size == math.prod(stimulus.shape)
 
 

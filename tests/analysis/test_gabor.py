@@ -10,11 +10,6 @@ from localfields import InputError
 from localfields.analysis import GaborFit, fit_gabor, fit_sinusoid
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 def turned(angle, period=2 * np.pi):
     return np.abs((np.asarray(angle) + period / 2) % period - period / 2)
 

@@ -14,11 +14,6 @@ from localfields.trajectory import Outcome, Trajectory
 X = np.arange(40)
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 def made(weights, biases=None, outcome=None, times=None, recorded=True):
     """A trajectory of fields (member, time, neuron, *shape)."""
     weights = np.asarray(weights, float)

@@ -20,11 +20,6 @@ MEASURES = (
 )
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 def bump(width, center=20.0):
     return np.exp(-((X - center) ** 2) / 2 / width**2)
 

@@ -11,11 +11,6 @@ from localfields import InputError
 from localfields.analysis import fit_sinusoid
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 def wave(size, frequency, amplitude=1.0, phase=0.0, offset=0.0):
     return offset + amplitude * np.cos(2 * np.pi * frequency * np.arange(size) / size + phase)
 

@@ -10,11 +10,6 @@ from localfields import InputError
 from localfields.analysis import tiling
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 def blocks(starts, size, length):
     """Fields of ones on so many sites from each start."""
     return np.stack([np.roll(np.arange(size) < length, start) for start in starts]).astype(float)

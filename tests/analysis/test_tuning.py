@@ -10,11 +10,6 @@ from localfields.analysis import METRICS, fit_gabor, subfields, tuning
 SHAPE = (24, 24)
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 def gabor(width=2.5, frequency=0.2, angle=0.0, phase=0.0, center=(11.0, 13.0), aspect=1.0, shape=SHAPE):
     """A wave under an envelope, which is `aspect` times longer across the direction of the wave, around the torus."""
     d = [(np.arange(n) - c + n / 2) % n - n / 2 for n, c in zip(shape, center, strict=True)]
