@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
 import os
 import signal
 import sys
@@ -14,13 +13,11 @@ import jax
 import numpy as np
 import optax
 import pytest
+from bits import SPAWN, assert_same
 
 import localfields as lf
 from localfields.store import Store
 from localfields.training import loop
-
-SPAWN = multiprocessing.get_context("forkserver")
-SPAWN.set_forkserver_preload(["localfields.experiments", "localfields.theory", "localfields.training.train"])
 
 ISING = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=j) for j in (0.3, 0.7)))
 SWEPT = lf.Discrimination(lf.stimuli.NLGP((12,), xi=0.5, gain=3), lf.stimuli.NLGP((12,), xi=1.0, gain=[1.0, 3.0, 10.0]))
@@ -38,17 +35,6 @@ CASES = {
 def whole(experiment):
     """The run without an interruption, in this process, without a store."""
     return experiment.run()
-
-
-def assert_same(one, other):
-    """Equal to the last bit, in all that is no clock."""
-    assert list(one.series) == list(other.series)
-    parts = [(getattr(one, name), getattr(other, name)) for name in ("steps", "times", "initial", "final")]
-    parts += [(one.series[name], other.series[name]) for name in one.series]
-    for a, b in parts:
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        assert a.tobytes() == b.tobytes()
-    assert (one.outcome, one.stopped, one.specification) == (other.outcome, other.stopped, other.specification)
 
 
 # -- processes that are killed ----------------------------------------------------------------------------------

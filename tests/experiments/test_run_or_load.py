@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import multiprocessing
 import os
 import threading
 from pathlib import Path
@@ -12,28 +11,17 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from bits import SPAWN, assert_same
 
 import localfields as lf
 from localfields.experiments import Experiment
 from localfields.store import Store
 from localfields.training import loop
 
-SPAWN = multiprocessing.get_context("forkserver")
-SPAWN.set_forkserver_preload(["localfields.experiments", "localfields.theory", "localfields.training.train"])
-
 RING = lf.Discrimination(*(lf.stimuli.Gaussian((8,), xi=xi) for xi in (0.6, 1.1)))
 NEURON = lf.networks.SingleNeuron(init_scale=0.1)
 QUICK = lf.Training(steps=30, batch=10, every=3, evaluate=10, members=2)
 ONE = lf.Experiment(RING, NEURON, QUICK)
-
-
-def assert_same(one, other):
-    """Equal to the last bit, in all that is no clock."""
-    parts = [(getattr(one, name), getattr(other, name)) for name in ("steps", "times", "initial", "final")]
-    parts += [(one.series[name], other.series[name]) for name in {*one.series, *other.series}]
-    for a, b in parts:
-        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
-    assert (one.outcome, one.stopped, one.specification) == (other.outcome, other.stopped, other.specification)
 
 
 @pytest.fixture
