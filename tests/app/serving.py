@@ -150,6 +150,7 @@ class Visitors:
             request = HTTPRequest(self.url.replace("http", "ws") + "ws", request_timeout=300, connect_timeout=300)
             socket = await websocket_connect(request, subprotocols=["bokeh", token], max_message_size=2**28)
             self.sockets.append(socket)
+            await socket.read_message()  # until it greets, the server cannot listen
             for part in ({"msgid": "1", "msgtype": "PULL-DOC-REQ"}, {}, {}):
                 await socket.write_message(json.dumps(part))
             while (message := await socket.read_message()) is not None:

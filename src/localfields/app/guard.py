@@ -246,7 +246,7 @@ def secured(handler: type[Any], door: Door | None = None) -> type[Any]:
     class Watched(Secured):
         def on_close(self) -> None:
             """A page that was left is forgotten soon; one that is still loading is given its time."""
-            session = None if self.connection is None else self.connection.session
+            session = getattr(self.connection, "_session", None)  # none once it was closed for a bad message
             super().on_close()
             if session is not None:
                 IOLoop.current().call_later(GONE, _forget, session)

@@ -22,7 +22,8 @@ class Page:
     """
 
     def __init__(self, service: Any, document: Any = None):
-        self.service, self.document = service, document
+        self.service = service
+        self.document: Any = document
         self.dark = is_dark()
         self.inbox: collections.deque[tuple[Any, Any]] = collections.deque()
         self.scheduled = self.dirty = False
