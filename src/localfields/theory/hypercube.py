@@ -205,7 +205,7 @@ def bump(
     priors = [1 / len(rows)] * len(rows) if priors is None else priors
     mean = sum(p * spectrum(row) for p, row in zip(priors, rows, strict=True))
     pull = sum(p * y * spectrum(row) for p, y, row in zip(priors, labels, rows, strict=True))
-    stiffness = mean + 2 * l2
+    stiffness = np.asarray(mean) + 2 * l2
     # Where no class varies nothing pulls, and a small start stays small: the least of all solutions.
     seen = stiffness > stiffness.size * np.finfo(np.float64).eps * stiffness.max()
     modes = np.where(seen, pull, 0) / np.where(seen, stiffness, 1)
