@@ -23,21 +23,20 @@ SHAPE = (6,)
 
 # -- outputs ----------------------------------------------------------------------------------------------------
 
-BY_HAND = {
-    "relu": (lambda h: max(h, 0.0), [-1.5, 0.0, 2.0]),
-    "erf": (lambda h: math.erf(h / math.sqrt(2)), [-1.5, 0.0, 2.0]),
-    "erf-unscaled": (math.erf, [-1.5, 0.0, 2.0]),
-    "sigmoid": (lambda h: 1 / (1 + math.exp(-h)), [-1.5, 0.0, 2.0]),
-    "tanh": (math.tanh, [-1.5, 0.0, 2.0]),
-    "identity": (lambda h: h, [-1.5, 0.0, 2.0]),
+NUMPY = {
+    "relu": lambda h: np.maximum(h, 0),
+    "erf": lambda h: scipy.special.erf(h / np.sqrt(2)),
+    "erf-unscaled": scipy.special.erf,
+    "sigmoid": scipy.special.expit,
+    "tanh": np.tanh,
+    "identity": np.asarray,
 }
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activation_is_what_it_is_called(name):
-    function, points = BY_HAND[name]
-    found = ACTIVATIONS[name](jnp.array(points))
-    np.testing.assert_allclose(found, [function(h) for h in points], rtol=1e-14)
+    points = np.array([-1.5, 0.0, 2.0])
+    np.testing.assert_allclose(ACTIVATIONS[name](jnp.asarray(points)), NUMPY[name](points), rtol=1e-14)
 
 
 X = jnp.array([1.0, 2.0, -1.0])
@@ -184,16 +183,6 @@ def numpy_loss(task, outputs, c):
     else:
         each = -scipy.special.log_softmax(outputs, axis=-1)[..., np.argmax(target)]
     return each.mean(axis=-1)
-
-
-NUMPY = {
-    "relu": lambda h: np.maximum(h, 0),
-    "erf": lambda h: scipy.special.erf(h / np.sqrt(2)),
-    "erf-unscaled": scipy.special.erf,
-    "sigmoid": scipy.special.expit,
-    "tanh": np.tanh,
-    "identity": np.asarray,
-}
 
 
 def preactivations(network, params, x):

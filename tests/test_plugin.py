@@ -31,8 +31,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from localfields._spec import Count, declare, number
 from localfields._types import namespace, working_dtype
+from localfields.fields import Count, declare, number
 from localfields.marginals.base import SymmetricLaw, scale_field
 from localfields.stimuli.base import Stimulus, lattice_field
 

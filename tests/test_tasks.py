@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields.tasks import LOSSES
+from localfields.tasks import LOSSES, Proportions
 
 
 def stimuli(count=2, shape=(6,)):
@@ -51,6 +51,12 @@ def test_proportions_are_normalized():
     assert task(3).priors == (1 / 3,) * 3
     assert task(3, proportions=(1, 1, 2)).priors == (0.25, 0.25, 0.5)
     assert task(2, proportions=(0.3, 0.7)).priors == (0.3, 0.7)
+
+
+def test_typed_proportions():
+    assert Proportions().parse("proportions", "") == () and Proportions().parse("proportions", "1,3") == (0.25, 0.75)
+    with pytest.raises(lf.InputError, match="`proportions` must be a sequence of numbers, got 'half,half'"):
+        Proportions().parse("proportions", "half,half")
 
 
 def test_proportions_survive_a_copy(key):

@@ -13,7 +13,7 @@ import pytest
 
 import localfields as lf
 from localfields import InputError
-from localfields._spec import fields, from_json
+from localfields._spec import fields, from_json, registered
 from localfields.experiments import Experiment, Fit, Method, Solution, Training, experiment, experiment_from
 from localfields.store import Store
 
@@ -256,8 +256,6 @@ def test_mistakes(cls, given, words):
 
 
 def test_methods_are_registered():
-    from localfields._spec import registered
-
     assert registered("method") == {"fit": Fit, "solution": Solution, "training": Training}
     assert all(issubclass(one, Method) for one in registered("method").values())
 
