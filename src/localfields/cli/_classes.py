@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._spec import fields
-from ._options import Option, changed
+from ._options import Option, changed, parsed
 
 
 def read_task(cls: Any, own: Mapping[str, Option], task: Mapping[str, Option], values: dict[str, Any]) -> Any:
@@ -15,6 +14,4 @@ def read_task(cls: Any, own: Mapping[str, Option], task: Mapping[str, Option], v
     from ..tasks import Discrimination
 
     classes = read_classes(cls, changed(own, values))
-    kinds = {field.name: say.kind for field, say in fields(Discrimination)}
-    given = {name: kinds[name].parse(name, text) for name, text in changed(task, values).items()}
-    return Discrimination(*classes, **given)
+    return Discrimination(*classes, **parsed(Discrimination, changed(task, values)))

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._check import Said, refuse
-from .._spec import fields
-from ._options import Option, changed, field_options, option
+from ._options import Option, changed, field_options, option, parsed
 
 BLURS = "0,1"
 
@@ -49,10 +48,7 @@ def read_files(files: Sequence[str], own: dict[str, Option], task: dict[str, Opt
 
     given = changed(own, values)
     blur, labels = given.pop("blur", None), given.pop("classes", "")
-    kinds = {field.name: say.kind for field, say in fields(Samples)}
-    read = {name: kinds[name].parse(name, text) for name, text in given.items()}
-    kinds = {field.name: say.kind for field, say in fields(Discrimination)}
-    said = {name: kinds[name].parse(name, text) for name, text in changed(task, values).items()}
+    read, said = parsed(Samples, given), parsed(Discrimination, changed(task, values))
     if len(files) > 1 and (labels or blur):
         name = "--classes" if labels else "--blur"
         refuse(f"`{name}`", Said(f"with {len(files)} files"), "an option of one file", "Each file is a class already.")

@@ -45,15 +45,17 @@ def read_network(name: str, given: dict[str, str]) -> Any:
     return from_text(cls, given)
 
 
-def output_files(name: str, out: str, plot: bool, overwrite: bool) -> tuple[Path | None, Path | None]:
-    """Where arrays and a picture are to go, checked before anything is computed."""
+def output_files(
+    name: str, out: str, plot: bool, overwrite: bool, suffixes: tuple[str, ...] = ()
+) -> tuple[Path | None, Path | None]:
+    """Where arrays (or what else has one of the suffixes) and a picture are to go, checked before all computing."""
     from .._files import check_target
     from ..store.export import SUFFIXES
 
     target = Path(out) if out else None
     picture = (target or Path(name)).with_suffix(".png") if plot else None
     if target is not None:
-        check_target(target, SUFFIXES, overwrite)
+        check_target(target, suffixes or SUFFIXES, overwrite)
     if picture is not None:
         check_target(picture, (".png",), overwrite)
     return target, picture

@@ -9,7 +9,7 @@ from .._check import InputError, unknown
 from .._spec import Shape, fields, from_text, name_of, registered
 from ..experiments.texts import read_classes
 from ._data import leading_files
-from ._options import changed, field_options, run_one_of, use_compilation_cache, with_options, working
+from ._options import changed, field_options, parsed, run_one_of, use_compilation_cache, with_options, working
 from ._run import OUTPUT, output_files, write_run
 
 ABOUT = """Fit a method that learns without labels to samples of a stimulus, and say which of its fields are localized:
@@ -57,9 +57,7 @@ def _command(method: Any, cls: Any) -> Any:
 
     def command(**values: Any) -> None:
         classes = _read_classes(cls, changed(own, values))
-        kinds = {field.name: say.kind for field, say in fields(Discrimination)}
-        mixture = {name: kinds[name].parse(name, text) for name, text in changed(of_task, values).items()}
-        task = Discrimination(*classes, **mixture)
+        task = Discrimination(*classes, **parsed(Discrimination, changed(of_task, values)))
         baseline = from_text(method, changed(of_method, values))
         _fit(task, from_text(Fit, changed(of_fit, values)).replace(baseline=baseline), **values)
 

@@ -15,6 +15,7 @@ from .._spec import Count, name_of, registered
 from ._classes import read_task
 from ._data import data_options, leading_files, read_files
 from ._options import field_options, option, run_command, run_one_of, use_compilation_cache, with_options, working
+from ._run import output_files
 
 OPTIONS = {
     "starts": option(str, "16", "how many random first fields to follow", "INT"),
@@ -69,17 +70,13 @@ def _files(files: list[str], argv: Sequence[str], task_options: Any) -> None:
 
 
 def _predict(task: Any, starts: str, seed: str, out: str, plot: bool, overwrite: bool, name: str = "") -> None:
-    from .._files import check_target, publish
+    from .._files import publish
     from ..theory import predict
 
     count = Count(high=10**6).parse("starts", starts)
     first = Count(low=0, high=2**62).parse("seed", seed)
-    target = Path(out) if out else None
-    picture = (target or Path(name or name_of(type(task.stimuli[0])))).with_suffix(".png") if plot else None
-    if target is not None:
-        check_target(target, (".json", ".html"), overwrite)
-    if picture is not None:
-        check_target(picture, (".png",), overwrite)
+    name = name or name_of(type(task.stimuli[0]))
+    target, picture = output_files(name, out, plot, overwrite, (".json", ".html"))
     use_compilation_cache()
     with working(f"following {count} starts on {task.size} sites"):
         prediction = predict(task, starts=count, seed=first)

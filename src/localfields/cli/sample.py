@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ._options import option, run_one_of, spec_command, use_compilation_cache, working
+from ._run import output_files
 
 SUFFIXES = (".npz", ".npy", ".csv")
 
@@ -34,17 +35,12 @@ def draw(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite: bo
     """Draw, and write or show."""
     import numpy as np
 
-    from .._files import check_target, publish
+    from .._files import publish
     from .._spec import Count, name_of
 
     count = Count(high=2**31).parse("num", num)
     start = Count(low=0, high=2**62).parse("seed", seed)
-    target = Path(out) if out else None
-    picture = (target or Path(name_of(type(stimulus)))).with_suffix(".png") if plot else None
-    if target is not None:
-        check_target(target, SUFFIXES, overwrite)
-    if picture is not None:
-        check_target(picture, (".png",), overwrite)
+    target, picture = output_files(name_of(type(stimulus)), out, plot, overwrite, SUFFIXES)
     use_compilation_cache()
     with working(f"drawing {count} samples of {stimulus.size} sites"):
         x = np.asarray(stimulus.sample(start, count))
