@@ -170,7 +170,7 @@ def test_where_rows_cannot_tell_it_is_said(found):
     data, _ = found["gaussian"]
     assert data.reason.startswith("As far as the rows can tell") and not data.exact
     assert "cannot be told apart" in str(data)
-    assert found["shell"][0].exact
+    assert found["shell"][0].exact and "exact for this task" in str(found["shell"][0])
 
 
 def test_kinds_are_told_apart(found):
@@ -192,7 +192,7 @@ def test_few_rows_are_not_guessed_from(name):
     said = lf.predict(drawn(cls, 500, **values), starts=4)
     assert said.verdict == "undecided" and "500 samples are few for 16 weights" in said.reason
     assert said.needed >= ROWS_A_SITE * SIZE
-    assert "samples a class would decide" in str(said)
+    assert "samples a class would decide" in str(said) and "exact for this task" not in str(said)
 
 
 def test_fewer_still_are_not_looked_at():

@@ -136,7 +136,9 @@ def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
         said = f"{said}, leaning to {prediction.leaning}"
     reason = textwrap.fill(prediction.reason, LINE, break_on_hyphens=False)
     reason = _minus(reason)
-    figure.suptitle(f"{said} ({_theory(prediction)})\n{reason}", fontsize=10)
+    # Exact it is only if the law is what these rows look like.
+    theory = prediction.theory if prediction.exact and prediction.doubts else _theory(prediction)
+    figure.suptitle(f"{said} ({theory})\n{reason}", fontsize=10)
     return figure
 
 

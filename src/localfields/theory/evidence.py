@@ -181,6 +181,8 @@ class DataPrediction(Prediction):
     def _theory(self) -> str:
         if self.theory == "LinearResponse" and not self.exact:
             return "LinearResponse, exact for elliptical data, from which these cannot be told apart"
+        if self.exact and self.doubts:
+            return f"{self.theory}, exact if the law is what these rows look like"
         return super()._theory()
 
     def __str__(self) -> str:
