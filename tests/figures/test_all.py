@@ -15,7 +15,7 @@ NAMES = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "sec4.2
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, tiny_store):
+def folder(tmp_path_factory, tiny_store, at_little_cost):
     folder = tmp_path_factory.mktemp("report")
     main(["reproduce", "--scale", "tiny", "--out", str(folder), "--store", str(tiny_store.path)])
     return folder
@@ -52,14 +52,12 @@ def test_rows_are_whole(folder):
 def test_every_figure_is_drawn(folder):
     for name in NAMES:
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
-        assert "<svg" in (folder / f"{name}.svg").read_text(encoding="utf-8")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("<img ") == len(NAMES)
     assert "http://" not in page and "https://" not in page
 
 
-def test_a_second_time_everything_is_read(folder, tiny_store, tmp_path, monkeypatch, capsys):
+def test_a_second_time_everything_is_read(folder, tiny_store, monkeypatch):
     def run(self, **more):
         raise AssertionError(f"computed again: {self}")
 

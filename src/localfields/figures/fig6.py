@@ -11,21 +11,14 @@ from ..baselines import FastICA
 from ..experiments import Experiment, Fit, Training
 from ..marginals import Algebraic
 from ..networks import Committee
-from ..stimuli import Kur
-from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
 from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
-from .fig7 import FAST, frequencies
+from .fig7 import FAST, HIDDEN, SITES, frequencies, task
 
-SITES, HIDDEN, SHOWN, MEMBERS = 40, 10, 10, 10
+SHOWN, MEMBERS = 10, 10
 MODELS = {"committee, Kur(10)": 10.0, "committee, Kur(4)": 4.0}
 ICA = "ICA, Kur(3)"
 FITS = 5  # each of its own samples and from its own start
-
-
-def task(k: float) -> Discrimination:
-    """Kur(k) at two lengthscales, told apart."""
-    return Discrimination(*(Kur((SITES,), xi=xi, k=k) for xi in (1.0, 3.0)))  # type: ignore[arg-type]
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:

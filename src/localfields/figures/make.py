@@ -97,7 +97,7 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
         caption=figure.caption,
         setting=figure.setting(scale),
         scale=scale,
-        runs={name: experiment.digest for name, experiment in experiments.items()},
+        runs=digests(experiments),
         computed=round(sum(seconds.values()), 2),
         drawn=round(time.perf_counter() - start, 2),
         elapsed=round(time.perf_counter() - begin, 2),

@@ -46,7 +46,7 @@ def start_names(scale: Scale) -> list[str]:
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """The committees of notes/populations, two with other labels, and one started from other fields."""
-    method = training(scale, members=at(scale, paper=3, quick=1, tiny=1))
+    method = training(scale, members=at(scale, paper=3, quick=1, tiny=4))  # tiny: as many as have starts of their own
     alone = {
         name: Experiment(task_of(NLGP, labels=labels, gain=GAIN), network_of(scale), method)
         for name, labels in LABELS.items()
