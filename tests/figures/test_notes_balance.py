@@ -62,7 +62,7 @@ def test_the_floor_is_reached(share):
 def test_ranks_are_counted_right(results):
     import jax
 
-    run = results[LOCALIZED]
+    run = results[LOCALIZED].members(slice(1))
     which = np.arange(run.final.shape[1]) < 3
     first, second = (
         np.asarray(one.sample(jax.random.key(place), 200)) for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
@@ -100,7 +100,7 @@ def test_answers_follow_from_biases_and_fields(results):
         return Results(results.scale, runs)
 
     decided = rows(altered(**{LOCALIZED: -1.0, OSCILLATORY: 1.0}))["BAL1"]
-    assert "make all biases negative" in decided.answer and decided.measured.count("100 %") == 1
+    assert "make all biases negative" in decided.answer and decided.measured.count("100 ± 0 %") == 1
     other = rows(altered(**{LOCALIZED: 1.0, OSCILLATORY: 1.0}))["BAL1"]
     assert "make all biases negative" not in other.answer
 
