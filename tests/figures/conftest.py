@@ -1,11 +1,19 @@
-"""Figures made by the command line at little cost."""
+"""What a figure needs at the smallest scale, and figures made by the command line at little cost."""
 
 from pathlib import Path
 
 import jax
 import pytest
 
+from .altered import results_of
+
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def results(request, tiny_store):
+    """The runs of the `FIGURE` that a file is about."""
+    return results_of(request.module.FIGURE, tiny_store)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 import numpy as np
-import pytest
 
 from localfields.cli import main
 from localfields.figures import all_figures
@@ -22,13 +21,8 @@ from localfields.figures.baselines import (
     kurtosis,
 )
 
-from .altered import bumps, results_of, waves, with_neurons
+from .altered import bumps, waves, with_neurons
 from .test_make import TOY
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def answers(results):

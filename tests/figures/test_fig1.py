@@ -3,18 +3,10 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from localfields.figures.base import Results
 from localfields.figures.fig1 import FIGURE
 from localfields.stimuli import NLGP
-
-from .altered import results_of
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def with_fields(results, name, make):

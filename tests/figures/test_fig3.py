@@ -5,14 +5,9 @@ import pytest
 from localfields.figures.fig3 import FIGURE, ROWS, trained
 from localfields.stimuli import NLGP, Ising, Kur
 
-from .altered import bumps, results_of, waves, with_fields
+from .altered import bumps, waves, with_fields
 
 KINDS = ("training", "Taylor", "exact φ", "best")
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from localfields.figures.fig4 import FIGURE, LAWS, centered, experiments, fit_sinusoid
 from localfields.stimuli import EllipticalExtreme, EllipticalShell, StudentT
 
-from .altered import bumps, results_of, with_fields
+from .altered import bumps, with_fields
 
 SITES = np.arange(40)
 WAVE = np.cos(2 * np.pi * SITES / 40 + 1)
@@ -14,11 +14,6 @@ WAVE = np.cos(2 * np.pi * SITES / 40 + 1)
 NOISE = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0][0]
 NOISE = NOISE - NOISE.mean() - (NOISE @ WAVE) * WAVE / (WAVE @ WAVE)
 NOISE /= np.linalg.norm(NOISE)
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def noisy(field, percent):

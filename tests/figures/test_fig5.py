@@ -13,14 +13,7 @@ from localfields.figures.base import Results
 from localfields.figures.fig5 import FAMILIES, FIGURE, KURS, MATCHED, NLGPS, border, experiments, half_height
 from localfields.training.estimators import orbit, orbit_extra, sampled
 
-from .altered import results_of
-
 TRAINED = ("nlgp", "kur", "nlgp at kur's kurtosis")
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def with_ipr(results, curve, shift=0.0, noise=0.0):

@@ -2,20 +2,13 @@
 
 import dataclasses
 
-import pytest
-
 from localfields.figures.base import Results
 from localfields.figures.fig6 import FIGURE, ICA, MODELS
 from localfields.stimuli import Kur
 
-from .altered import bumps, results_of, waves, with_neurons
+from .altered import bumps, waves, with_neurons
 
 LIGHT, HEAVY = MODELS
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def verdicts(results):

@@ -1,20 +1,14 @@
 """Figure 7: settings, drawing, and claims that follow from the fields stored."""
 
 import numpy as np
-import pytest
 
 from localfields.figures.fig7 import FIGURE, RATES, TRAINS, at_rate, frequencies
 from localfields.stimuli import Kur
 
-from .altered import bumps, results_of, waves, with_neurons
+from .altered import bumps, waves, with_neurons
 
 SIGMOID, RELU, BARE = "Kur(4), sigmoid", "Kur(30), ReLU", "Kur(30), no output bias"
 FAST_WAVES = np.cos(2 * np.pi * 9 * np.arange(40) / 40 + np.arange(10)[:, None])
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def row(results, id="M2"):

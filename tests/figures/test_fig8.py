@@ -1,16 +1,10 @@
 """Figure 8: settings, drawing, and a claim that follows from the fields stored."""
 
 import numpy as np
-import pytest
 
 from localfields.figures.fig8 import FIGURE, GAUSSIAN, SHARP, bump_at, experiments, shown, task
 
-from .altered import bumps, results_of, waves, with_fields
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
+from .altered import bumps, waves, with_fields
 
 
 def test_settings_are_the_papers():

@@ -1,7 +1,6 @@
 """Fields of photographs and dead leaves: settings, drawing, and answers that follow from stored fields."""
 
 import numpy as np
-import pytest
 
 from localfields.analysis import subfields
 from localfields.figures.images import (
@@ -24,12 +23,7 @@ from localfields.figures.images import (
     task_of,
 )
 
-from .altered import bumps, results_of, with_neurons
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
+from .altered import bumps, with_neurons
 
 
 def answers(results):

@@ -23,13 +23,6 @@ from localfields.figures.notes_balance import (
 from localfields.figures.notes_populations import GAIN, task_of
 from localfields.stimuli import NLGP
 
-from .altered import results_of
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
-
 
 def loss(weights, biases, draws):
     """Of an erf committee for labels ±1, over draws of both classes and their negatives."""

@@ -3,19 +3,11 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from localfields.figures.base import Results
 from localfields.figures.notes_gabor import ERF, FIGURE, RELU, experiments, fields_by_gain, gains
 
-from .altered import results_of
-
 X = np.arange(40) - 20
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def with_relu(results, fields):

@@ -1,16 +1,10 @@
 """The race of gating structures: answers follow from closed forms and from what a neuron's gate becomes."""
 
 import numpy as np
-import pytest
 
 from localfields.figures.notes_gates import FIGURE, GAUSSIAN, SPINS, by_number, losses, sites, spectra
 
-from .altered import results_of, waves, with_fields
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
+from .altered import waves, with_fields
 
 
 def answers(results):

@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from localfields.figures.base import Results
 from localfields.figures.notes_populations import (
@@ -25,18 +24,11 @@ from localfields.figures.notes_populations import (
 from localfields.lattice import matrix
 from localfields.stimuli import NLGP
 
-from .altered import results_of
-
 X = np.arange(SITES)
 BUMPS = np.exp(-((X - np.array([[5], [15], [25], [35]])) ** 2) / 2)
 FAST = np.cos(2 * np.pi * 16 * X / SITES + np.arange(4)[:, None])
 SLOW = np.cos(2 * np.pi * X / SITES + np.arange(4)[:, None])
 BIASES = np.repeat([-5.0, 4.0], 4)
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
 
 
 def with_committee(results, fields, biases, first=None, names=(ERF, SIGMOID, GAUSSIAN)):

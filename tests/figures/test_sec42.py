@@ -6,12 +6,7 @@ from scipy.stats import beta
 
 from localfields.figures.sec42 import FIGURE, apart, counts, experiments, first_fields, interval
 
-from .altered import bumps, results_of, with_fields
-
-
-@pytest.fixture(scope="module")
-def results(tiny_store):
-    return results_of(FIGURE, tiny_store)
+from .altered import bumps, with_fields
 
 
 def test_settings_are_the_papers():

@@ -15,7 +15,6 @@ Verdict = Literal["reproduced", "differs", "not comparable"]
 Scale = Literal["paper", "quick", "tiny"]
 Group = Literal["paper", "notes", "extra"]
 GROUPS: tuple[Group, ...] = ("paper", "notes", "extra")
-SCALES: tuple[Scale, ...] = ("paper", "quick", "tiny")
 
 T = TypeVar("T")
 

@@ -23,11 +23,6 @@ NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
 EXACT = ExactIsing(frequencies=64)  # as many as decide the site on 40; more change no peak
 
 
-def told_apart(*classes: Any) -> Discrimination:
-    """The task of telling classes apart."""
-    return Discrimination(*classes)
-
-
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A data model of the figure: both classes, how it is trained on, and the kurtosis printed."""
@@ -41,7 +36,7 @@ class Row:
     @property
     def task(self) -> Discrimination:
         """The two told apart; the longer lengthscale has label 1."""
-        return told_apart(*self.classes)
+        return Discrimination(*self.classes)  # type: ignore[arg-type]
 
 
 # The noise of `orbit` is that of the Fourier modes which the field has. Measured along a run, 900 draws a class have at
@@ -99,7 +94,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         if name == "Ising":
             found[f"{name}: best"] = solved(name, EXACT, scale)
         else:  # normal data of the same covariance, for which eq. (5) is exact
-            clones = told_apart(*(one.gaussian_clone() for one in row.classes))
+            clones = Discrimination(*(one.gaussian_clone() for one in row.classes))  # type: ignore[arg-type]
             found[f"{name}: best"] = solved(name, EffectiveFlow(), scale, clones)
     return found
 
