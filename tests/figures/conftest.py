@@ -18,17 +18,15 @@ def results(request, tiny_store):
 
 @pytest.fixture(scope="module")
 def at_little_cost():
-    """Programs that run for a moment are hardly optimized: compiling is most of what the smallest scale costs.
+    """Pictures have one format (`test_make` and the command line's tests look at all of them).
 
-    Pictures have one format (`test_make` and the command line's tests look at all of them), and compiled programs are
-    kept where the other tests keep them.
+    Compiled programs are kept where the other tests keep them.
     """
     names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
     before = {name: getattr(jax.config, name) for name in names}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(ROOT / ".cache"))
         patch.setattr("localfields.figures.make.SUFFIXES", (".png",))
-        jax.config.update("jax_disable_most_optimizations", True)
         yield
-    for name, value in {**before, "jax_disable_most_optimizations": False}.items():
+    for name, value in before.items():
         jax.config.update(name, value)
