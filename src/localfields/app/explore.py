@@ -22,7 +22,7 @@ from .views import DataView, RunView
 from .watched import Watched
 
 DRAW = 0.12  # seconds between drawings: about eight a second,
-SHARE = 3  # and, with many runs under way, at most a third of the server's time for all of them
+SHARE = 3  # and, with several runs under way, at most a third of the server's time for all of them
 RUNNING: weakref.WeakSet[Any] = weakref.WeakSet()  # pages whose runs are under way
 FIRST = next(iter(OURS))
 # Browsers let pages write to the clipboard on this machine and over https; elsewhere the text is there to be selected.
@@ -217,7 +217,7 @@ class Explorer(Page):
 
     def pause_between(self) -> float:
         """Longer where many runs are drawn at a time."""
-        return max(DRAW, SHARE * self.took * len(RUNNING))
+        return max(DRAW, SHARE * self.took * len(RUNNING)) if len(RUNNING) > 1 else DRAW
 
     def _take_answer(self, message: Any) -> None:
         if isinstance(message, Answer):
