@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import collections
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from bokeh.models import Tooltip
 from .frame import is_dark, note, text_pane
 
 
-class Page:
+class Page(abc.ABC):
     """One visitor's page.
 
     Args:
@@ -56,7 +57,6 @@ class Page:
         self.scheduled = False
         while self.inbox:
             self.take_news(*self.inbox.popleft())
-        self.after_news()
         if self.dirty:
             wait = self.pause_between() - (time.monotonic() - self.drawn)
             if wait <= 0:
@@ -65,20 +65,17 @@ class Page:
                 self.scheduled = True
                 self.document.add_timeout_callback(self.look, int(1000 * wait) + 1)
 
+    @abc.abstractmethod
     def take_news(self, about: Any, message: Any) -> None:
         """What `heard` was told; sets `dirty` where there is something to draw."""
-        raise NotImplementedError
 
-    def after_news(self) -> None:
-        """When all news are taken."""
-
+    @abc.abstractmethod
     def pause_between(self) -> float:
         """Seconds from one drawing to the next."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def draw(self) -> None:
         """Show how things are."""
-        raise NotImplementedError
 
     def say(self, words: str) -> None:
         """What the visitor should know or mend; empty: nothing any more."""

@@ -271,9 +271,6 @@ class Phase(Page):
         if place in self.jobs and self.jobs[place][0] is token:
             self._take_cell(place, message)
             self.dirty = True
-
-    def after_news(self) -> None:
-        """Ask for more cells."""
         self._feed()
 
     def pause_between(self) -> float:
