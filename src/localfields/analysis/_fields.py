@@ -77,10 +77,15 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
     return Fields(values, lead, shape)
 
 
-def displacements(shape: tuple[int, ...]) -> np.ndarray:
-    """Coordinates of every site from the middle of the lattice, (site, axis)."""
-    along = [np.arange(n) - (n - 1) / 2 for n in shape]
-    return np.stack([x.ravel() for x in np.meshgrid(*along, indexing="ij")], axis=1)
+def sites(shape: tuple[int, ...]) -> np.ndarray:
+    """Coordinates of every site, (site, axis)."""
+    return np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1)
+
+
+def leading_sign(frequency: np.ndarray) -> np.ndarray:
+    """Sign of the first number of each row that is not zero, (field, 1); a wave may be turned, as cos(−a) = cos a."""
+    first = np.take_along_axis(frequency, (frequency != 0).argmax(axis=1)[:, None], axis=1)
+    return np.where(first < 0, -1.0, 1.0)
 
 
 def wrapped(angle: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ CHUNK = 2**21  # numbers in the largest array of a batch: 16 MB, which stays nea
 RANK = 1e-6  # a column that is this much shorter without the others is none: a sine at the highest frequency
 ENTRIES = 4  # starts that are followed at all: those nearest to the field
 HEAT = 4  # steps from each of them, before the best one goes on alone
+MOST = 200  # steps at most that it then takes
 LEVEL = 1e-12  # a step that lowers the cost by less than this part of it is the last: a millionth of its own error
 
 
@@ -78,9 +79,7 @@ def _project(model: Model, target: np.ndarray, parameters: np.ndarray) -> _Point
     return _Point(parameters, coefficients, rest, (rest**2).sum(axis=1), q)
 
 
-def fit(
-    model: Model, target: np.ndarray, starts: np.ndarray, low: np.ndarray, high: np.ndarray, most: int = 200
-) -> Found:
+def fit(model: Model, target: np.ndarray, starts: np.ndarray, low: np.ndarray, high: np.ndarray) -> Found:
     """Fit every field from every start, and keep the best.
 
     Args:
@@ -89,7 +88,6 @@ def fit(
         starts: Parameters to start from, (start, field, parameter).
         low: Least parameters; broadcast against `starts`.
         high: Largest parameters.
-        most: Largest number of steps.
     """
     scale = np.sqrt((target**2).mean(axis=1))
     target = target / scale[:, None]
@@ -113,7 +111,7 @@ def fit(
             each = len(tiled) // count
             best = point.cost.reshape(count, each).argmin(axis=0) * each + np.arange(each)
             point, floor, roof = point.take(best), floor[best], roof[best]
-        parts.append(_descend(model, target[rows], point, floor, roof, most))
+        parts.append(_descend(model, target[rows], point, floor, roof, MOST))
     parameters, coefficients, cost = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("parameters", "coefficients", "cost")
     )

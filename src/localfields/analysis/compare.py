@@ -11,6 +11,7 @@ import numpy as np
 
 from .._check import Said, refuse
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from, peak_position
+from .metrics import check_trajectory
 
 SLACK = 1e-9  # flow times that differ by less than this fraction are the same: steps × learning rate rounds
 
@@ -300,8 +301,7 @@ def _bend(times: np.ndarray, fields: np.ndarray) -> np.ndarray:
 
 def _check(run: Any, sol: Any) -> None:
     for name, value in (("run", run), ("sol", sol)):
-        if not isinstance(value, Trajectory):
-            refuse(f"`{name}`", value, "a Trajectory", "Make one with `lf.train` or `lf.solve`.")
+        check_trajectory(value, name)
     for what, first, second, advice in (
         ("The lattices", run.shape, sol.shape, "Train and solve the same task."),
         ("The numbers of neurons", run.initial.shape[1], sol.initial.shape[1], "Give `solve` the same `network`."),

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._check import Said, refuse
 from ..trajectory import inverse_participation_ratio, peak_position
-from ._fields import Fields, displacements, read_fields, wrapped
+from ._fields import Fields, leading_sign, read_fields, sites, wrapped
 from ._project import Model, fit
 from .metrics import metric
 from .shape import position, spectral_peak
@@ -138,8 +138,7 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
     real, imaginary = coefficients.T
     around = np.round(frequency / sizes)  # frequencies that differ by N are one at the sites
     frequency = frequency - around * sizes
-    first = np.take_along_axis(frequency, (frequency != 0).argmax(axis=1)[:, None], axis=1)
-    sign = np.where(first < 0, -1.0, 1.0)  # cos(−a) = cos a
+    sign = leading_sign(frequency)
     phase = np.arctan2(-imaginary, real) - 2 * np.pi * (around * place).sum(axis=1)
     return GaborFit(
         shape=given.shape,
@@ -224,13 +223,15 @@ def _starts(given: Fields) -> np.ndarray:
 
 def _gabors(shape: tuple[int, ...]) -> Model:
     """Both phases of a Gabor, cosine and sine, and the derivatives of their combination."""
-    axes, sizes = len(shape), np.array(shape)
-    sites = displacements(shape) + (sizes - 1) / 2
+    axes, sizes, places = len(shape), np.array(shape), sites(shape)
 
     def images(parameters: np.ndarray) -> Any:
-        """Yield which fields, their displacements (field, site, axis), and complex values of each of their images."""
+        """Yield which fields and, of each of their images, displacements d and z = Lᵀd, and complex values.
+
+        Of shapes (field, site, axis), the same, and (field, site).
+        """
         place, factor, frequency = _unpacked(parameters, axes)
-        shortest = (sites[None] - place[:, None] + sizes / 2) % sizes - sizes / 2
+        shortest = (places[None] - place[:, None] + sizes / 2) % sizes - sizes / 2
         inverse = np.linalg.inv(factor)
         spread = np.sqrt((inverse**2).sum(axis=1))  # along each axis
         wide = (spread > ALONE * sizes).any(axis=1)
@@ -246,14 +247,14 @@ def _gabors(shape: tuple[int, ...]) -> Model:
                     yield which, d, z, carrier * (once * np.exp((z**2).sum(axis=2) / -2))
 
     def columns(parameters: np.ndarray) -> np.ndarray:
-        total = np.zeros((len(parameters), len(sites), 2))
+        total = np.zeros((len(parameters), len(places), 2))
         for which, _, _, values in images(parameters):
             total[which] += np.stack([values.real, values.imag], axis=2)
         return total
 
     def tangent(parameters: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         _, factor, frequency = _unpacked(parameters, axes)
-        total = np.zeros((len(parameters), len(sites), parameters.shape[1]))
+        total = np.zeros((len(parameters), len(places), parameters.shape[1]))
         for which, d, z, values in images(parameters):
             values = values * (coefficients[which, :1] - 1j * coefficients[which, 1:])
             swing, lower = values.real[..., None], factor[which]

@@ -143,9 +143,9 @@ def gates_along(
         parts.append(_one_task(one, fields[rows], bias[rows], counted[rows], reference, num, seed))
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     sound = np.isfinite(fields).all(axis=-1) & np.isfinite(bias)
-    records_of = trajectory.times if reference != "next" else trajectory.times[..., :-1]
+    times = trajectory.times[..., :-1] if reference == "next" else trajectory.times
     found = _without_bad(found, sound, counted, reference)
-    return GateHistory(times=records_of, priors=tuple(task.priors), reference=reference, **found)
+    return GateHistory(times=times, priors=tuple(task.priors), reference=reference, **found)
 
 
 def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -226,15 +226,15 @@ def _one_class(
     elif num:
         found |= _probabilities(_drawn(stimulus, fields, bias, mask, variances, shift, num, seed, reference), num)
     else:
-        width = fields.shape[1] - (reference == "next")
-        for name, shape in (
-            ("agreement", (width,)),
-            ("next", (fields.shape[1] - 1,)),
-            ("uniform", ()),
-            ("kurtosis", ()),
-        ):
-            shape = fields.shape[:2] if name == "kurtosis" else (len(fields), *shape)
-            found |= {name: np.full(shape, np.nan), f"{name}_error": np.full(shape, np.nan)}
+        every = np.full(fields.shape[:2], np.nan)
+        missing = {
+            "agreement": every[:, 1:] if reference == "next" else every,
+            "next": every[:, 1:],
+            "uniform": every[:, 0],
+            "kurtosis": every,
+        }
+        for name, values in missing.items():
+            found |= {name: values, f"{name}_error": values}
     if stimulus.elliptical and stimulus.sign_symmetric and not bias.any():
         found |= {"agreement": found["gaussian"], "agreement_error": np.zeros_like(found["gaussian"])}
         found["next"] = _by_covariance(fields, seen, bias, "next")

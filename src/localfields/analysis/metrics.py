@@ -107,10 +107,10 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
     return xr.Dataset(data, coords=coordinates)
 
 
-def check_trajectory(trajectory: Any) -> None:
+def check_trajectory(value: Any, name: str = "trajectory") -> None:
     """Refuse anything else."""
-    if not isinstance(trajectory, Trajectory):
-        refuse("`trajectory`", trajectory, "a Trajectory", "Make one with `lf.train` or `lf.solve`.")
+    if not isinstance(value, Trajectory):
+        refuse(f"`{name}`", value, "a Trajectory", "Make one with `lf.train` or `lf.solve`.")
 
 
 def over_sound(function: Function, fields: np.ndarray, axes: int) -> np.ndarray:

@@ -211,11 +211,9 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
         square = np.moveaxis(power, axis, -1).sum(axis=tuple(range(1, power.ndim - 1))) @ k**2.0 / total
         upper, lower = (np.take(whole, range(i, whole.shape[axis] - 1 + i), axis=axis) for i in (1, 0))
         tau = np.abs((upper * lower.conj()).sum(axis=sites)) / total
-        # A pure wave has τ = 0 up to rounding, and no place.
-        spread = np.where(tau > 1e-12, np.sqrt(np.maximum(1 - tau**2, 0)) / np.maximum(tau, 1e-12), np.inf)
-        with np.errstate(invalid="ignore"):
-            product = spread * np.sqrt(square)
-        found.append(np.where(square > 1e-24, product, np.where(np.isinf(spread), np.inf, product)))
+        placed = tau > 1e-12  # a pure wave has τ = 0 up to rounding, and no place
+        spread = np.sqrt(np.maximum(1 - tau**2, 0)) / np.where(placed, tau, 1)
+        found.append(np.where(placed, spread * np.sqrt(square), np.inf))
     return given.per_axis(np.stack(found, axis=1))
 
 

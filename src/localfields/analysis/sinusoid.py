@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import minimum_filter
 from scipy.special import diric
 
-from ._fields import displacements, read_fields, wrapped
+from ._fields import leading_sign, read_fields, sites, wrapped
 from ._project import Model, fit
 from .metrics import metric
 
@@ -50,8 +50,8 @@ class SinusoidFit:
             Values (…, place), or (…, *shape) at all sites.
         """
         axes = len(self.shape)
-        sites = displacements(self.shape) + (np.array(self.shape) - 1) / 2
-        places = sites if positions is None else np.asarray(positions, dtype=np.float64).reshape(-1, axes)
+        given = sites(self.shape) if positions is None else positions
+        places = np.asarray(given, dtype=np.float64).reshape(-1, axes)
         frequency = self.frequency if axes > 1 else self.frequency[..., None]
         angle = 2 * np.pi * np.einsum("...a,pa->...p", frequency / np.array(self.shape), places)
         wave = self.offset[..., None] + self.amplitude[..., None] * np.cos(angle + self.phase[..., None])
@@ -90,7 +90,8 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
     target, shape = given.flat, given.shape
     norm = np.sqrt((target**2).sum(axis=1))
     mean = target.mean(axis=1)
-    flat = np.sqrt(((target - mean[:, None]) ** 2).sum(axis=1)) <= FLAT * norm
+    varied = np.sqrt(((target - mean[:, None]) ** 2).sum(axis=1))
+    flat = varied <= FLAT * norm
     values = np.where(flat[:, None], np.cos(np.arange(target.shape[1])), target)  # replaced below
     starts, reach = _valleys(values.reshape(-1, *shape), FINENESS[axes])
     low, high = starts - reach, np.minimum(starts + reach, np.array(shape) / 2)
@@ -100,16 +101,14 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
     frequency = np.where(flat[:, None], 0, found.parameters)
     turns = (frequency / np.array(shape) * (np.array(shape) - 1) / 2).sum(axis=1)  # from the middle to site 0
     phase = np.where(flat, 0, wrapped(np.arctan2(-sine, cosine) - 2 * np.pi * turns))
-    first = np.take_along_axis(frequency, (frequency != 0).argmax(axis=1)[:, None], axis=1)
-    sign = np.where(first < 0, -1.0, 1.0)  # cos(−a) = cos a
-    left = np.sqrt(((target - mean[:, None]) ** 2).sum(axis=1))
+    sign = leading_sign(frequency)
     return SinusoidFit(
         shape=shape,
         frequency=given.per_axis(frequency * sign),
         amplitude=given.back(np.where(flat, 0, np.hypot(cosine, sine))),
         phase=given.back(phase * sign[:, 0]),
         offset=given.back(np.where(flat, mean, offset)),
-        error=given.back(np.where(flat, left, found.residual) / norm),
+        error=given.back(np.where(flat, varied, found.residual) / norm),
     )
 
 
@@ -121,7 +120,7 @@ def sinusoid_error(fields: Any, axes: int = 1) -> np.ndarray:
 
 def _waves(shape: tuple[int, ...]) -> Model:
     """Cosine, sine and constant at a frequency, from the middle of the lattice, where they hardly overlap."""
-    places = 2 * np.pi * displacements(shape) / np.array(shape)
+    places = 2 * np.pi * (sites(shape) - (np.array(shape) - 1) / 2) / np.array(shape)
 
     def columns(frequency: np.ndarray) -> np.ndarray:
         angle = frequency @ places.T

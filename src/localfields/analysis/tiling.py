@@ -90,14 +90,15 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
 
 
 def _describe(prints: np.ndarray) -> list[float]:
-    num, size = len(prints), float(prints[0].size if len(prints) else 1)
+    """The numbers of a `Tiling`, in its order, of footprints (field, *shape)."""
+    num = len(prints)
     if not num:
         return [0] + [np.nan] * 6
-    sites = tuple(range(1, prints.ndim))
+    sites, size = tuple(range(1, prints.ndim)), float(prints[0].size)
     areas = prints.sum(axis=sites)
-    covered = [num, prints.any(axis=0).mean(), 1 - np.prod(1 - areas / size)]
+    first = [num, prints.any(axis=0).mean(), 1 - np.prod(1 - areas / size)]
     if num < 2:
-        return covered + [np.nan] * 4
+        return first + [np.nan] * 4
     overlap = _overlap(prints.sum(axis=0).ravel(), areas)
     mean = (areas.sum() ** 2 - (areas**2).sum()) / 2 / size
     # Under independent uniform shifts the overlaps of any two pairs are independent, also of pairs that share a field,
@@ -105,9 +106,9 @@ def _describe(prints: np.ndarray) -> list[float]:
     power = np.abs(np.fft.fftn(prints, axes=sites).reshape(num, -1)[:, 1:]) ** 2
     variance = (power.sum(axis=0) ** 2 - (power**2).sum(axis=0)).sum() / 2 / size**2
     if variance < 1e-9:  # footprints that overlap alike wherever they lie
-        return [*covered, overlap, mean, 0.0, 1.0]
+        return [*first, overlap, mean, 0.0, 1.0]
     as_little = (1 + (_by_chance(prints, areas) <= overlap).sum()) / (1 + DRAWS)
-    return [*covered, overlap, mean, (mean - overlap) / np.sqrt(variance), as_little]
+    return [*first, overlap, mean, (mean - overlap) / np.sqrt(variance), as_little]
 
 
 def _overlap(counts: np.ndarray, areas: np.ndarray) -> Any:
