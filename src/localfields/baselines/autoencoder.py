@@ -56,7 +56,7 @@ class Autoencoder(Baseline):
         Raises:
             InputError: When the samples cannot be fitted.
         """
-        x = self.check_samples(samples, most=100_000)
+        x = self.check_samples(samples, overcomplete=True)
         x = x - x.mean(axis=0, dtype=np.float64).astype(x.dtype)
         scale = float(x.std(dtype=np.float64))
         data = jnp.asarray(x / np.asarray(scale, x.dtype))

@@ -57,14 +57,14 @@ class Baseline(Spec):
             Fields on the sites of the samples, and how the fit ended.
         """
 
-    def check_samples(self, samples: Any, most: int | None = None) -> np.ndarray:
+    def check_samples(self, samples: Any, *, overcomplete: bool = False) -> np.ndarray:
         """Samples as a float array, (num, size), or refuse those that cannot be fitted.
 
         What is single precision stays so: it takes half the time and the memory.
 
         Args:
             samples: Of any kind of number.
-            most: Components that make sense whatever the number of sites; as many as sites by default.
+            overcomplete: Whether more components than sites make sense.
 
         Raises:
             InputError: When they are not finite numbers on two axes, are all the same, or fewer than the components.
@@ -73,11 +73,11 @@ class Baseline(Spec):
         if found.dtype != np.float32 or found.ndim != 2 or not np.isfinite(found).all():
             found = Row(axes=2, hint="Give one sample a row.").check("samples", samples)
         rows, sites = found.shape
-        least = min(rows, sites if most is None else most)
-        if least < self.components:
-            advice = "Take fewer components, or more samples." if rows == least else "Take fewer components."
+        most = rows if overcomplete else min(rows, sites)
+        if most < self.components:
+            advice = "Take fewer components, or more samples." if rows == most else "Take fewer components."
             got = Said(f"{self.components} with samples of shape {found.shape}")
-            refuse("`components`", got, f"at most {least}", advice)
+            refuse("`components`", got, f"at most {most}", advice)
         if (found == found[:1]).all():
             advice = "There is nothing to learn from samples of no independent directions."
             refuse("`samples`", Said("the same one throughout"), "different from each other", advice)

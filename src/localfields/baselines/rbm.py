@@ -44,7 +44,7 @@ class RBM(Baseline):
         """
         from sklearn.neural_network import BernoulliRBM as Fit
 
-        x = self.check_samples(samples, most=100_000)
+        x = self.check_samples(samples, overcomplete=True)
         low, high = self.limits(x)
         scaled = np.clip((x - low) / (high - low), 0, 1)
         batch = min(self.batch, len(x))

@@ -46,7 +46,7 @@ class SparseCoding(Baseline):
         from sklearn.decomposition import MiniBatchDictionaryLearning as Fit
         from sklearn.exceptions import ConvergenceWarning
 
-        x = self.check_samples(samples, most=100_000)
+        x = self.check_samples(samples, overcomplete=True)
         x = x - x.mean(axis=0, dtype=np.float64)  # in double precision: in single, codes do not meet their tolerance
         x /= x.std()  # the library starts from atoms that know the scale
         batch = min(self.batch, len(x))
