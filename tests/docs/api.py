@@ -34,7 +34,9 @@ def public_names(room):
     module = importlib.import_module(f"localfields.{room}")
     if room == "plots":
         parts = [
-            importlib.import_module(f"{module.__name__}.{one.name}") for one in pkgutil.iter_modules(module.__path__)
+            importlib.import_module(f"{module.__name__}.{one.name}")
+            for one in pkgutil.iter_modules(module.__path__)
+            if not one.name.startswith("_")
         ]
         return [name for part in parts for name in _defined(part)]
     if hasattr(module, "__path__") and room not in ("cli", "app"):

@@ -67,7 +67,6 @@ def chosen(fields: np.ndarray, axes: int, count: int) -> np.ndarray:
 
 def save_fields(run: Trajectory, path: Path) -> None:
     """All fields of the first member (at most 40), each on its own scale with its IPR; orange where localized."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     fields = run.final[0][:MOST]
@@ -75,7 +74,6 @@ def save_fields(run: Trajectory, path: Path) -> None:
     columns = min(8, len(fields))
     rows = -(-len(fields) // columns)
     figure = Figure(figsize=(1.35 * columns + 0.4, 1.1 * rows + 0.5), layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False)
     values, local = inverse_participation_ratio(fields, axes), is_localized(fields, axes)
     for place, ax in enumerate(grid.ravel()):

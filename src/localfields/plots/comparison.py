@@ -10,9 +10,9 @@ import numpy as np
 
 from ..analysis.compare import Comparison, compare, fields_at
 from ..trajectory import Trajectory, localized_from
+from .fields import SMALL
 from .stimulus import BLUE, GRAY, GREEN, ORANGE
 
-SMALL = 8  # points, of legends
 DASHED = (0, (2.5, 1.2))
 
 
@@ -44,11 +44,9 @@ def draw_comparison(figure: Any, run: Trajectory, sol: Trajectory, member: int |
 
 def save_comparison(run: Trajectory, sol: Trajectory, path: Path, member: int | None = None, neuron: int = 0) -> None:
     """The four panels as a file, of the kind its name ends in."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 6.4), layout="constrained")
-    FigureCanvasAgg(figure)
     draw_comparison(figure, run, sol, member, neuron)
     figure.savefig(path, dpi=150)
 

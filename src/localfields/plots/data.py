@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import math
-import re
 import textwrap
 from typing import Any
 
@@ -16,10 +14,10 @@ from ..tasks import Discrimination
 from ..theory.amplifier import SLOPE
 from ..theory.evidence import ClassEvidence, DataPrediction
 from ..theory.predict import Prediction
-from .prediction import SMALL, STYLES, _early_closer, _legend, _panel, _say, _theory, draw_ipr, draw_law
+from ._pages import add_legend, add_panel, draw_first_start, ipr_title, new_page, say, theory_of, with_minus
+from .prediction import STYLES, draw_ipr, draw_law
 from .prediction import prediction_figure as plain_figure
 from .stimulus import BLUE, GRAY, ORANGE
-from .trajectory import draw_fields
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -76,7 +74,7 @@ def draw_dependence(ax: Any, evidence: tuple[ClassEvidence, ...]) -> None:
         )
     ax.set_xlabel("distance")
     ax.locator_params(axis="x", integer=True)
-    _legend(ax, columns=2)
+    add_legend(ax)
 
 
 def draw_measured_amplifier(ax: Any, one: ClassEvidence) -> None:
@@ -88,7 +86,7 @@ def draw_measured_amplifier(ax: Any, one: ClassEvidence) -> None:
     ax.set_xlim(0, 1)
     ax.set_ylim(min(-0.005, 1.1 * float(np.min(excess - error))), max(0.005, 1.1 * float(np.max(excess + error))))
     ax.set_xlabel("correlation a of a site with the preactivation")
-    _legend(ax, columns=2)
+    add_legend(ax)
 
 
 def draw_flatness(ax: Any, one: ClassEvidence) -> None:
@@ -105,39 +103,34 @@ def draw_flatness(ax: Any, one: ClassEvidence) -> None:
 
 def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
     """The page as a matplotlib figure."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 7.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # type: ignore[union-attr]
+    figure = new_page(13, 7.8)
     grid = figure.add_gridspec(2, 3)
     names = ("dependence of sites (S1)", "law of a site", "amplifier", "is it elliptical?", "predicted field", "IPR")
     if not prediction.evidence:
         for place, name in enumerate(names):
-            _say(_panel(figure, grid[place // 3, place % 3], name), "too few samples")
+            say(add_panel(figure, grid[place // 3, place % 3], name), "too few samples")
     else:
         pulls = np.abs(np.array([one.label[0] for one in prediction.evidence])) * np.asarray(task.priors)
         most = prediction.evidence[int(np.argmax(pulls))]
-        draw_dependence(_panel(figure, grid[0, 0], "correlation of two sites, and of their sizes"), prediction.evidence)
+        title = "correlation of two sites, and of their sizes"
+        draw_dependence(add_panel(figure, grid[0, 0], title), prediction.evidence)
         kurtosis, stimulus = most.kurtosis, task.stimuli[most.number]
         low, value, high = (f"{one:.3g}".replace("-", "−") for one in (kurtosis.low, kurtosis.value, kurtosis.high))
         warn = "; heavy tails" if most.heavy else ""
         title = f"a site of class {most.number}: excess kurtosis {value}\n({low} to {high}{warn})"
         law = stimulus.marginal()
         assert law is not None
-        draw_law(_panel(figure, grid[0, 1], title), law, bins=120)
-        draw_measured_amplifier(_panel(figure, grid[0, 2], "amplifier less the line of normal data"), most)
+        draw_law(add_panel(figure, grid[0, 1], title), law, bins=120)
+        draw_measured_amplifier(add_panel(figure, grid[0, 2], "amplifier less the line of normal data"), most)
         words = {"elliptical": "yes", "either": "cannot tell"}.get(most.kind, "no")
-        draw_flatness(_panel(figure, grid[1, 0], f"E|⟨w, X⟩|/s of directions: elliptical? {words}"), most)
+        draw_flatness(add_panel(figure, grid[1, 0], f"E|⟨w, X⟩|/s of directions: elliptical? {words}"), most)
         _draw_flow(figure, grid, prediction)
     said = prediction.verdict.upper()
     if prediction.verdict != prediction.leaning:
         said = f"{said}, leaning to {prediction.leaning}"
-    reason = textwrap.fill(prediction.reason, LINE, break_on_hyphens=False)
-    reason = _minus(reason)
+    reason = with_minus(textwrap.fill(prediction.reason, LINE, break_on_hyphens=False))
     # Exact it is only if the law is what these rows look like.
-    theory = prediction.theory if prediction.exact and prediction.doubts else _theory(prediction)
+    theory = prediction.theory if prediction.exact and prediction.doubts else theory_of(prediction)
     figure.suptitle(f"{said} ({theory})\n{reason}", fontsize=10)
     return figure
 
@@ -145,16 +138,11 @@ def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
 def _draw_flow(figure: Any, grid: Any, prediction: DataPrediction) -> None:
     flow = prediction.flow
     if flow is None or not np.isfinite(flow.ipr).all():
-        _say(_panel(figure, grid[1, 1], "predicted field"), "no theory applies")
-        _say(_panel(figure, grid[1, 2], "inverse participation ratio"), "no theory applies")
+        say(add_panel(figure, grid[1, 1], "predicted field"), "no theory applies")
+        say(add_panel(figure, grid[1, 2], "inverse participation ratio"), "no theory applies")
         return
-    how = "light to dark" if len(flow.shape) == 1 else f"flow time {flow.times[-1]:.4g}"
-    ax = _panel(figure, grid[1, 1], f"predicted field of the first start, {how}")
-    draw_fields(ax, _early_closer(flow))
-    if ax.images:
-        scale = figure.colorbar(ax.images[0], cax=ax.inset_axes((1.05, 0, 0.05, 1)))
-        scale.ax.tick_params(labelsize=SMALL)
-    draw_ipr(_panel(figure, grid[1, 2], f"inverse participation ratio, {flow.num_members} starts"), flow, math.nan)
+    draw_first_start(figure, grid[1, 1], flow)
+    draw_ipr(add_panel(figure, grid[1, 2], ipr_title(flow)), flow)
 
 
 def prediction_picture(task: Discrimination, prediction: Prediction) -> bytes:
@@ -177,7 +165,7 @@ def prediction_page(task: Discrimination, prediction: Prediction) -> str:
     return PAGE.format(
         question="Would a neuron that learns this become localized?",
         verdict=html.escape(_said(prediction)),
-        reason=html.escape(_minus(prediction.reason)),
+        reason=html.escape(with_minus(prediction.reason)),
         advice=advice,
         alt=ALT,
         picture=base64.b64encode(prediction_picture(task, prediction)).decode(),
@@ -195,9 +183,4 @@ def _said(prediction: Prediction) -> str:
 
 def _row(name: str, text: str) -> str:
     head = ' class="head"' if name.startswith("class ") else ""
-    return f"<tr{head}><th>{html.escape(name.strip())}</th><td>{html.escape(_minus(text))}</td></tr>"
-
-
-def _minus(text: str) -> str:
-    """Numbers with a minus sign in place of a hyphen."""
-    return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
+    return f"<tr{head}><th>{html.escape(name.strip())}</th><td>{html.escape(with_minus(text))}</td></tr>"

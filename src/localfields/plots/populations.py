@@ -53,7 +53,7 @@ def draw_committee(ax: Any, beside: Any, fields: np.ndarray, found: Populations,
     beside.axvline(0, color=GRAY, lw=0.6)
     beside.set_xlabel("bias", fontsize=SMALL)
     beside.spines[["top", "right", "left"]].set_visible(False)
+    boundary = int((bias < 0).sum()) - 0.5
     for one in (ax, beside):
         one.tick_params(labelsize=SMALL)
-        boundary = int((bias < 0).sum()) - 0.5
         one.axhline(boundary, color="black", lw=0.8, ls="--")

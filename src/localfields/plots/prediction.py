@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import re
 import textwrap
 from typing import Any
 
@@ -16,13 +14,13 @@ from ..tasks import Discrimination
 from ..theory.amplifier import SLOPE, Amplifier
 from ..theory.predict import Prediction
 from ..trajectory import Trajectory, localized_from
+from ._pages import add_legend, add_panel, draw_first_start, ipr_title, new_page, say, theory_of, with_minus
+from .fields import SMALL
 from .stimulus import BLUE, GRAY, GREEN, ORANGE
-from .trajectory import draw_fields
 
 # Of the classes in turn: Okabe and Ito's colors, and dashes for those who print in gray.
 STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), ("#CC79A7", ":"), ("#56B4E9", (0, (3, 1, 1, 1, 1, 1))))
 MOST_ATOMS = 12
-SMALL = 8
 
 
 def draw_covariances(ax: Any, task: Discrimination) -> None:
@@ -34,7 +32,7 @@ def draw_covariances(ax: Any, task: Discrimination) -> None:
         ax.plot(*_covariance_line(stimulus, invariant), color=color, ls=dashes, lw=1.4, label=label)
     ax.set_xlabel("distance" if invariant else f"site; covariance with site {task.shape[0] // 2}")
     ax.locator_params(axis="x", integer=True)
-    _legend(ax, columns=2)
+    add_legend(ax)
 
 
 def _labels(task: Discrimination) -> list[str]:
@@ -79,7 +77,7 @@ def draw_law(ax: Any, law: Marginal, color: str = BLUE, bins: int = 240) -> None
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(bottom=0)
     ax.set_ylabel("density", fontsize=SMALL)
-    _legend(ax, columns=2)
+    add_legend(ax)
 
 
 def _ends(spread: np.ndarray) -> tuple[float, float]:
@@ -122,15 +120,7 @@ def draw_ipr(ax: Any, flow: Trajectory, onset: float = math.nan) -> None:
     ax.minorticks_off()
     ax.set_xlim(0, last)
     ax.set_xlabel("flow time")
-    _legend(ax, columns=2)
-
-
-def _legend(ax: Any, columns: int) -> None:
-    """A legend above everything that is drawn, for which room is made."""
-    names = ax.get_legend_handles_labels()[1]
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high + (high - low) * 0.09 * -(-len(names) // columns))
-    ax.legend(frameon=False, fontsize=SMALL, loc="upper right", ncols=columns)
+    add_legend(ax)
 
 
 def prediction_figure(task: Discrimination, prediction: Prediction) -> Any:
@@ -140,50 +130,27 @@ def prediction_figure(task: Discrimination, prediction: Prediction) -> Any:
         task: The task.
         prediction: What `predict` says of it.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     flow = prediction.flow
     if flow is not None and not np.isfinite(flow.ipr).all():
         flow = None
     rows = 1 if flow is None else 2
-    figure = Figure(figsize=(10.5, 0.7 + 3 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # type: ignore[union-attr]
+    figure = new_page(10.5, 0.7 + 3 * rows)
     grid = figure.add_gridspec(rows, 6)
-    draw_covariances(_panel(figure, grid[0, :2], "covariance"), task)
+    draw_covariances(add_panel(figure, grid[0, :2], "covariance"), task)
     law = _strongest(task).marginal()
     if law is None:
-        _say(_panel(figure, grid[0, 2:4], "law of one site"), "not known in closed form")
-        _say(_panel(figure, grid[0, 4:], "amplifier"), "needs the law of one site")
+        say(add_panel(figure, grid[0, 2:4], "law of one site"), "not known in closed form")
+        say(add_panel(figure, grid[0, 4:], "amplifier"), "needs the law of one site")
     else:
-        draw_law(_panel(figure, grid[0, 2:4], f"one site: excess kurtosis {_shown(law.excess_kurtosis)}"), law)
+        draw_law(add_panel(figure, grid[0, 2:4], f"one site: excess kurtosis {_shown(law.excess_kurtosis)}"), law)
         note = "idle: elliptical data" if prediction.elliptical else f"index {_shown(prediction.amplifier_index)}"
-        draw_amplifier(_panel(figure, grid[0, 4:], f"amplifier, {note}"), law)
+        draw_amplifier(add_panel(figure, grid[0, 4:], f"amplifier, {note}"), law)
     if flow is not None:
-        how = "flow time from light to dark" if len(task.shape) == 1 else f"flow time {flow.times[-1]:.4g}"
-        ax = _panel(figure, grid[1, :3], f"predicted field of the first start, {how}")
-        draw_fields(ax, _early_closer(flow))
-        if ax.images:
-            scale = figure.colorbar(ax.images[0], cax=ax.inset_axes((1.05, 0, 0.05, 1)))
-            scale.ax.tick_params(labelsize=SMALL)
-        which = f"{flow.num_members} starts" if flow.num_members > 1 else "one start"
-        draw_ipr(_panel(figure, grid[1, 3:], f"inverse participation ratio, {which}"), flow, prediction.onset)
-    figure.suptitle(f"{prediction.verdict.upper()} ({_theory(prediction)})\n{_wrapped(prediction.reason)}", fontsize=10)
+        draw_first_start(figure, grid[1, :3], flow)
+        draw_ipr(add_panel(figure, grid[1, 3:], ipr_title(flow)), flow, prediction.onset)
+    said = f"{prediction.verdict.upper()} ({theory_of(prediction)})"
+    figure.suptitle(f"{said}\n{_wrapped(prediction.reason)}", fontsize=10)
     return figure
-
-
-def _panel(figure: Any, place: Any, title: str) -> Any:
-    ax = figure.add_subplot(place)
-    ax.set_title(title, fontsize=9)
-    ax.tick_params(labelsize=SMALL)
-    ax.xaxis.label.set_fontsize(SMALL)
-    return ax
-
-
-def _say(ax: Any, words: str) -> None:
-    ax.text(0.5, 0.5, words, ha="center", va="center", color="black", fontsize=9, transform=ax.transAxes)
-    ax.set_axis_off()
 
 
 def _strongest(task: Discrimination) -> Stimulus:
@@ -191,17 +158,9 @@ def _strongest(task: Discrimination) -> Stimulus:
     return task.stimuli[int(np.argmax(np.abs(task.targets()[:, 0]) * np.asarray(task.priors)))]
 
 
-def _early_closer(flow: Trajectory, curves: int = 40) -> Trajectory:
-    """The same with fewer records, evenly spread in the logarithm of time: most happens early."""
-    chosen = np.unique(np.geomspace(1, len(flow.times), curves).astype(int)) - 1
-    return dataclasses.replace(
-        flow, steps=flow.steps[chosen], times=flow.times[chosen], series={"weights": flow.weights[:, chosen]}
-    )
-
-
 def _wrapped(text: str, most: int = 120) -> str:
     """Broken between its halves, or in lines of about one length; with the minus sign of the axes."""
-    text = re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
+    text = with_minus(text)
     if len(text) > most >= max(map(len, text.split("; "))):
         return text.replace("; ", ";\n")
     lines = -(-len(text) // most)
@@ -210,9 +169,3 @@ def _wrapped(text: str, most: int = 120) -> str:
 
 def _shown(value: float) -> str:
     return "∞" if value == math.inf else f"{round(value, 6) + 0:.3g}".replace("-", "−")
-
-
-def _theory(prediction: Prediction) -> str:
-    if prediction.flow is None:
-        return "no theory applies"
-    return f"{prediction.theory}, {'exact' if prediction.exact else 'approximate'}"

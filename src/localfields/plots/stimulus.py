@@ -22,8 +22,7 @@ def draw_sample(ax: Any, x: np.ndarray, shape: tuple[int, ...], color: str = BLU
         ax.set_xlim(-0.5, shape[0] - 0.5)
         ax.locator_params(axis="x", integer=True)
     else:
-        picture = x.reshape(shape)
-        picture = picture.reshape(shape[0], shape[1], -1)[:, :, 0]
+        picture = x.reshape(*shape[:2], -1)[:, :, 0]
         limit = float(np.abs(picture).max()) or 1.0
         ax.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
         ax.set_xticks([])
@@ -74,11 +73,9 @@ def draw_marginal(ax: Any, stimulus: Stimulus, x: np.ndarray, bins: int = 60) ->
 
 def save_overview(stimulus: Stimulus, x: np.ndarray, path: Path) -> None:
     """A page with four samples, the covariance and the marginal."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2, 4)
     for place in range(min(4, len(x))):
         ax = figure.add_subplot(grid[place // 2, place % 2])

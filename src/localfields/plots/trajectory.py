@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..trajectory import Trajectory, localized_from
-from .stimulus import BLUE, GRAY
+from .stimulus import BLUE, GRAY, draw_sample
 
 
 def draw_fields(ax: Any, run: Trajectory, member: int = 0, neuron: int = 0, curves: int = 40) -> None:
@@ -18,11 +18,7 @@ def draw_fields(ax: Any, run: Trajectory, member: int = 0, neuron: int = 0, curv
 
     fields = run.weights[member, :, neuron] if "weights" in run.series else run.final[None, member, neuron]
     if len(run.shape) > 1:
-        picture = fields[-1].reshape(run.shape[0], run.shape[1], -1)[:, :, 0]
-        limit = float(np.abs(picture).max()) or 1.0
-        ax.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-        ax.set_xticks([])
-        ax.set_yticks([])
+        draw_sample(ax, fields[-1], run.shape)
         return
     chosen = np.unique(np.linspace(0, len(fields) - 1, curves).astype(int))
     shades = colormaps["viridis_r"](np.linspace(0.05, 1, len(chosen)))
@@ -44,14 +40,12 @@ def draw_series(ax: Any, times: np.ndarray, values: np.ndarray, color: str = BLU
 
 def save_overview(run: Trajectory, path: Path) -> None:
     """Fields of the first members (or neurons), IPR and loss; on a torus also from where on a field is localized."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     torus = len(run.shape) > 1
     rows, columns = (3, 4) if torus else (2, 2)
     places = [(m, k) for m in range(run.num_members) for k in range(run.initial.shape[1])][: rows * columns]
     figure = Figure(figsize=(11, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2, 3)
     fields = grid[:, :2].subgridspec(rows, columns)
     for place, (member, neuron) in enumerate(places):
