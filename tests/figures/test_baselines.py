@@ -18,7 +18,8 @@ from localfields.figures.baselines import (
     NETWORK,
     SHELL,
     STIMULI,
-    kurtosis,
+    kurtosis_of,
+    task_of,
 )
 
 from .altered import bumps, waves, with_neurons
@@ -48,8 +49,8 @@ def test_every_method_meets_every_stimulus(results):
     # Of one stimulus all methods see the same classes; a network alone is told which is which.
     for stimulus in STIMULI:
         assert len({json.dumps(found[f"{method}, {stimulus}"].task.to_json()) for method in METHODS}) == 1
-    assert kurtosis(HEAVY, "paper") == "∞"
-    assert all(kurtosis(name, "paper").startswith("−") for name in (*NEGATIVE, SHELL))
+    assert kurtosis_of(task_of(HEAVY, "paper")) == "∞"
+    assert all(kurtosis_of(task_of(name, "paper")).startswith("−") for name in (*NEGATIVE, SHELL))
 
 
 def test_draws(results):

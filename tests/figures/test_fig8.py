@@ -38,8 +38,8 @@ def test_rows_are_the_first_right_and_the_first_wrong():
 
 
 def growing(size, sites, late):
-    """From a wave, the same for all, to a bump at each site, in 100 records; `late` delays it."""
-    part = np.clip((np.linspace(0, 1, 3) - late) * 3, 0, 1)[None, :, None]
+    """From waves to a bump at each site, in five records; `late` delays it."""
+    part = np.clip((np.linspace(0, 1, 5) - late) * 3, 0, 1)[None, :, None]
     return (1 - part) * 0.3 * waves(len(sites), size)[:, None] + part * bumps(sites, size)[:, None]
 
 
@@ -48,18 +48,18 @@ def test_the_claim_follows_from_fields(results):
         return FIGURE.claims(results)[0]
 
     assert claim(results).id == "A1"
-    sites = [4, 90]
+    sites = [4, 30]
     for kind, late in (("training", 0.1), ("eq. (5)", 0.4)):
-        results = with_fields(results, f"NLGP(100): {kind}", growing(100, sites, late))
-        results = with_fields(results, f"NLGP(0.01): {kind}", waves(2, 100))
+        results = with_fields(results, f"NLGP(100): {kind}", growing(40, sites, late))
+        results = with_fields(results, f"NLGP(0.01): {kind}", waves(2, 40))
     assert claim(results).verdict == "reproduced" and "wrong site 0 of 2" in claim(results).measured
-    astray = with_fields(results, "NLGP(100): eq. (5)", growing(100, [4, 50], 0.4))
+    astray = with_fields(results, "NLGP(100): eq. (5)", growing(40, [4, 15], 0.4))
     assert "wrong site 1 of 2" in claim(astray).measured
-    flat = with_fields(results, "NLGP(100): eq. (5)", waves(2, 100))
+    flat = with_fields(results, "NLGP(100): eq. (5)", waves(2, 40))
     assert claim(flat).verdict == "differs" and "localized in both 0 of 2" in claim(flat).measured
-    apart = with_fields(results, "NLGP(0.01): eq. (5)", -waves(2, 100))
+    apart = with_fields(results, "NLGP(0.01): eq. (5)", -waves(2, 40))
     assert claim(apart).verdict == "differs"
-    early = with_fields(results, "NLGP(100): eq. (5)", -growing(100, sites, 0.4))
+    early = with_fields(results, "NLGP(100): eq. (5)", -growing(40, sites, 0.4))
     assert claim(early).verdict == "differs"
 
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 import localfields as lf
 from localfields.cli import main
 from localfields.experiments import Experiment, Training, run_or_load
-from localfields.figures.base import Claim, PaperFigure, Question, at, printed, spread, verdict
-from localfields.figures.make import Interrupted, make, read_made
+from localfields.figures.base import Claim, PaperFigure, Question, at, no_experiments, none, printed, spread, verdict
+from localfields.figures.make import Interrupted, is_current, make, read_made
 from localfields.figures.report import ledger, questions_of, summary
 from localfields.store import Store
 
@@ -197,6 +197,13 @@ def test_interrupting_the_command(tmp_path, figures, capsys, monkeypatch):
         main(["reproduce", "toy", "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")])
     assert stop.value.code == 130
     assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_a_figure_of_another_scale_is_made_again(tmp_path):
+    """Also where no experiment tells the scales apart, as draws of the drawing itself may."""
+    bare = dataclasses.replace(TOY, draw=lambda results: Figure(), claims=none, experiments=no_experiments)
+    made = {"toy": make(bare, "quick", Store(tmp_path / "runs"), tmp_path)}
+    assert is_current(bare, "quick", tmp_path, made) and not is_current(bare, "paper", tmp_path, made)
 
 
 @pytest.mark.parametrize(

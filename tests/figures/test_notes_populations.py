@@ -14,11 +14,11 @@ from localfields.figures.notes_populations import (
     SIGMOID,
     SITES,
     advantage,
+    at_gain,
     centered,
     experiments,
     foretold,
     gains,
-    of_members,
     task_of,
 )
 from localfields.lattice import matrix
@@ -106,8 +106,9 @@ def test_advantage_is_the_difference_of_variances():
 def test_members_are_told_by_their_gain(results):
     run = results[ERF]
     assert run.num_members == len(gains("tiny")) == 3
-    kept = of_members(run, gains("tiny") == GAIN)
+    kept, other = (at_gain(run, gain, "tiny") for gain in (GAIN, 100.0))
     np.testing.assert_array_equal(kept.final, run.final[:2])
+    np.testing.assert_array_equal(other.final, run.final[2:])
     assert foretold(kept, task_of(NLGP, gain=GAIN).stimuli).shape == (2,)
 
 

@@ -120,7 +120,7 @@ class Named:
     @property
     def stem(self) -> str:
         """What its files are called."""
-        return stem(self.name)
+        return self.name.replace("/", "-")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,16 +148,6 @@ class PaperFigure(Named):
     experiments: Callable[[Scale], Mapping[str, Experiment]] = no_experiments
     questions: Callable[[Results], Sequence[Question]] = none
     extra: bool = False
-
-
-def stem(name: str) -> str:
-    """What the files of a figure are called.
-
-    Example:
-        >>> stem("notes/gabor")
-        'notes-gabor'
-    """
-    return name.replace("/", "-")
 
 
 def at(scale: Scale, *, paper: T, quick: T, tiny: T) -> T:

@@ -122,13 +122,8 @@ def all_alike(results: Results, method: str, stimulus: str) -> bool:
     return bool(np.abs(rows @ rows[0]).min() > 0.99)
 
 
-def kurtosis(name: str, scale: Scale) -> str:
-    """Excess kurtosis of a site, exact; of both classes where it differs."""
-    return kurtosis_of(task_of(name, scale))
-
-
 def kurtosis_of(task: Discrimination) -> str:
-    """The same of any task."""
+    """Excess kurtosis of a site, exact; of both classes where it differs."""
     found = []
     for stimulus in task.stimuli:
         law = stimulus.marginal()
@@ -154,7 +149,7 @@ def draw(results: Results) -> Any:
             part = share(results, method, stimulus)
             words = f"IPR {np.median(ratios(results, method, stimulus)):.2f}, {100 * part:.0f} % localized"
             if row == 0:
-                head = f"{stimulus}\nexcess kurtosis {kurtosis(stimulus, results.scale)}"
+                head = f"{stimulus}\nexcess kurtosis {kurtosis_of(task_of(stimulus, results.scale))}"
                 ax.text(0.5, 1.3, head, transform=ax.transAxes, fontsize=9, ha="center", va="bottom")
             ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else SPREAD_OUT)
         label = f"{method}\n({len(fields_of(results, method, HEAVY))} fields)"

@@ -242,9 +242,9 @@ def _range(values: np.ndarray, digits: int = 2) -> str:
 
 def setting(scale: Scale) -> str:
     """In words."""
-    each = []
+    each, found = [], experiments(scale)
     for name, law in LAWS.items():
-        method = experiments(scale)[name].method
+        method = found[name].method
         assert isinstance(method, Training)
         seeds = at(scale, paper=law.seeds, quick=1, tiny=1)
         each.append(

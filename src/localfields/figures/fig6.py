@@ -13,7 +13,7 @@ from ..marginals import Algebraic
 from ..networks import Committee
 from ..trajectory import Trajectory, localized_from
 from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
-from .fig7 import FAST, HIDDEN, SITES, frequencies, task
+from .fig7 import FAST, HIDDEN, SITES, counts, frequencies, task
 
 SHOWN, MEMBERS = 10, 10
 MODELS = {"committee, Kur(10)": 10.0, "committee, Kur(4)": 4.0}
@@ -96,11 +96,6 @@ def _kurtosis(name: str) -> str:
 def last_ipr(run: Trajectory) -> np.ndarray:
     """IPR of every field at the end, (member, neuron)."""
     return run.ipr[:, -1]
-
-
-def counts(run: Trajectory) -> np.ndarray:
-    """Localized fields of each member."""
-    return (last_ipr(run) > localized_from(SITES)).sum(axis=1)
 
 
 def claims(results: Results) -> Sequence[Claim]:

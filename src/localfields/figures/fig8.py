@@ -31,17 +31,22 @@ NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
 NAMES = {SHARP: "NLGP(100)", GAUSSIAN: "NLGP(0.01)"}
 
 
-def task(gain: float) -> Discrimination:
+def sites(scale: Scale) -> int:
+    """On the ring; at the smallest scale all sizes are those of Fig. 3, whose compiled programs then serve."""
+    return at(scale, paper=SITES, quick=SITES, tiny=40)
+
+
+def task(gain: float, size: int = SITES) -> Discrimination:
     """NLGP at two lengthscales."""
-    classes: list[Any] = [NLGP((SITES,), xi=xi, gain=gain) for xi in XI]
+    classes: list[Any] = [NLGP((size,), xi=xi, gain=gain) for xi in XI]
     return Discrimination(*classes)
 
 
 def _training(gain: float, scale: Scale) -> Training:
     return Training(
         learning_rate=RATES[gain],
-        steps=at(scale, paper=STEPS[gain], quick={SHARP: 5000, GAUSSIAN: 2000}[gain], tiny=200),
-        batch=at(scale, paper=BATCH[gain], quick={SHARP: 60, GAUSSIAN: 1400}[gain], tiny=4),
+        steps=at(scale, paper=STEPS[gain], quick={SHARP: 5000, GAUSSIAN: 2000}[gain], tiny=400),
+        batch=at(scale, paper=BATCH[gain], quick={SHARP: 60, GAUSSIAN: 1400}[gain], tiny=20),
         members=at(scale, paper=MEMBERS[gain], quick={SHARP: ROWS, GAUSSIAN: 1}[gain], tiny=2),
         estimator="orbit",
         every=EVERY,
@@ -53,11 +58,11 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """Training and the flow of eq. (5) from the same starts, on nearly binary and on nearly normal data."""
     found = {}
     for gain, name in NAMES.items():
-        method = _training(gain, scale)
+        method, about = _training(gain, scale), task(gain, sites(scale))
         times = RATES[gain] * np.arange(0, method.steps + 1, EVERY)
         flow = Solution(EffectiveFlow(), times=times, members=method.members, tolerance=1e-6)
-        found[f"{name}: training"] = Experiment(task(gain), NETWORK, method)
-        found[f"{name}: eq. (5)"] = Experiment(task(gain), NETWORK, flow)
+        found[f"{name}: training"] = Experiment(about, NETWORK, method)
+        found[f"{name}: eq. (5)"] = Experiment(about, NETWORK, flow)
     return found
 
 
@@ -125,15 +130,15 @@ def _draw_row(
 ) -> None:
     from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
-    inside = run.times <= until + 1e-9
+    inside, size = run.times <= until + 1e-9, run.shape[0]
     times = run.times[inside]
     for ax in (axes[0], axes[2]):
         ax.plot(times, run.ipr[member, inside, 0], color=BLUE, lw=1.6)
         ax.plot(times, flow.ipr[member, inside, 0], color=ORANGE, lw=1.2, ls="--")
     axes[0].set_ylim(0, 1.03)
     axes[2].set_ylim(0, 0.1)
-    axes[2].axhline(localized_from(SITES), color=GREEN, lw=0.8, ls=":")
-    apart = np.linalg.norm(run.weights[member, inside, 0] - flow.weights[member, inside, 0], axis=1) / np.sqrt(SITES)
+    axes[2].axhline(localized_from(size), color=GREEN, lw=0.8, ls=":")
+    apart = np.linalg.norm(run.weights[member, inside, 0] - flow.weights[member, inside, 0], axis=1) / np.sqrt(size)
     axes[1].plot(times, apart, color="black", lw=1.4)
     axes[1].set_ylim(0, max(1.15 * float(apart.max()), 1e-6))
     relative = axes[1].twinx()
@@ -154,7 +159,7 @@ def _draw_row(
         ax.plot(run.weights[member, record, 0], color=BLUE, lw=1.3)
         ax.plot(flow.weights[member, record, 0], color=ORANGE, lw=1, ls="--")
         ax.set_title(f"t = {run.times[record]:g}", fontsize=8)
-        ax.set_xlim(-0.5, SITES - 0.5)
+        ax.set_xlim(-0.5, size - 0.5)
     for ax in axes:
         ax.tick_params(labelsize=7)
         ax.spines[["top", "right"]].set_visible(False)
@@ -164,7 +169,7 @@ def _draw_row(
 def bump_at(field: np.ndarray) -> np.ndarray:
     """The closed-form steady state of ±1 data, at the site and with the sign of a field's largest weight."""
     site = int(np.abs(field).argmax())
-    bump = hypercube_bump(task(SHARP), site=site, approximate=True).field.ravel()
+    bump = hypercube_bump(task(SHARP, len(field)), site=site, approximate=True).field.ravel()
     return np.sign(field[site]) * bump
 
 
@@ -173,7 +178,7 @@ def _draw_bump(ax: Any, run: Trajectory, member: int) -> None:
 
     bump = bump_at(run.final[member, 0])
     site = int(np.abs(bump).argmax())
-    near = np.arange(max(site - 3, 0), min(site + 4, SITES))
+    near = np.arange(max(site - 3, 0), min(site + 4, len(bump)))
     ax.plot(near, bump[near], "o", color=GREEN, ms=4, mfc="none", mew=0.9)
 
 
@@ -201,7 +206,7 @@ def claims(results: Results) -> Sequence[Claim]:
     """A1: eq. (5) holds until localization starts, IPR rises in both; on normal data it holds throughout."""
     run, flow, found = _pair(results, SHARP)
     other = _pair(results, GAUSSIAN)[2]
-    threshold, total = localized_from(SITES), run.num_members
+    threshold, total = localized_from(run.shape[0]), run.num_members
     localized = [one.ipr[:, -1, 0] > threshold for one in (run, flow)]
     both = int((localized[0] & localized[1]).sum())
     until_onset, worst = _until_onset(run, found), np.nanmax(found.distance[:, :, 0], axis=1)
@@ -257,7 +262,7 @@ def setting(scale: Scale) -> str:
     least = ", of whose gradient variance they have at most 0.7 and an eighth; about as much in the modes of a wave"
     share = least if scale == "paper" else ""
     return (
-        f"N = {SITES}, NLGP ξ = (0.3, 0.7), one ReLU neuron, init_scale 0.001. g = 100: learning rate 0.01, "
+        f"N = {sites(scale)}, NLGP ξ = (0.3, 0.7), one ReLU neuron, init_scale 0.001. g = 100: learning rate 0.01, "
         f"{sharp.steps} steps (two starts shown for half of them), {sharp.members} starts; g = 0.01: learning rate "
         f"0.05, {gaussian.steps} steps, {gaussian.members} starts. Estimator orbit with {sharp.batch // 2} and "
         f"{gaussian.batch // 2} draws a class (the paper: batch 50 000{share})."

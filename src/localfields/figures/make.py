@@ -150,8 +150,9 @@ def seconds_of(run: Trajectory) -> float:
 def is_current(figure: PaperFigure, scale: Scale, folder: Path, made: Mapping[str, Made]) -> bool:
     """Whether a folder holds this figure, made at this scale of these experiments."""
     old = made.get(figure.name)
-    files = (folder / (figure.stem + suffix) for suffix in SUFFIXES)
-    return old is not None and old.runs == digests(figure.experiments(scale)) and all(map(Path.is_file, files))
+    if old is None or (old.scale, old.runs) != (scale, digests(figure.experiments(scale))):
+        return False
+    return all((folder / (figure.stem + suffix)).is_file() for suffix in SUFFIXES)
 
 
 def digests(experiments: Mapping[str, Experiment]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from ..experiments import Experiment
 from ..stimuli import NLGP
 from ..trajectory import Trajectory
 from .base import PaperFigure, Question, Results, Scale, at, printed, spread
-from .notes_populations import ERF, GAIN, SITES, hidden, main_runs, network_of, task_of, training
+from .notes_populations import ERF, GAIN, SITES, at_gain, hidden, network_of, task_of, training
 from .notes_populations import experiments as population_experiments
 
 BOTH, LOCALIZED, OSCILLATORY, STARTS = "both", "only localized", "only oscillatory", "starts"
@@ -59,8 +59,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
 
 def runs_of(results: Results) -> dict[str, Trajectory]:
     """By name; of those that come from notes/populations the members at its gain."""
-    both = main_runs(Results(results.scale, {ERF: results[BOTH], "sigmoid": results[BOTH]}))[ERF]
-    return {**results.runs, BOTH: both}
+    return {**results.runs, BOTH: at_gain(results[BOTH], GAIN, results.scale)}
 
 
 def floor(share: Any) -> Any:
@@ -136,7 +135,7 @@ def draw(results: Results) -> Any:
 
 
 def _draw_worth(ax: Any, worth: Mapping[str, np.ndarray]) -> None:
-    from ..plots.fields import SMALL
+    from ..plots.fields import SMALL, make_small
     from ..plots.populations import NEGATIVE
     from ..plots.populations import POSITIVE as BLUE
     from ..plots.stimulus import GRAY
@@ -148,11 +147,11 @@ def _draw_worth(ax: Any, worth: Mapping[str, np.ndarray]) -> None:
     ax.set_yticks(-np.arange(len(worth)), list(worth), fontsize=SMALL)
     ax.set(xlim=(0.5, 1), xlabel="P(ŷ(X₁) > ŷ(X₀))")
     ax.set_title("either population tells the classes apart", fontsize=9)
-    _small(ax)
+    make_small([ax])
 
 
 def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -> None:
-    from ..plots.fields import SMALL
+    from ..plots.fields import SMALL, make_small
     from ..plots.populations import NEGATIVE
     from ..plots.stimulus import GRAY, GREEN
 
@@ -175,17 +174,7 @@ def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -
     right.set(ylim=(0, 1), xlabel="share of negative biases", ylabel="loss, labels ±1")
     right.set_title("ours: equal sizes are best", fontsize=9, color=GREEN)
     right.legend(frameon=False, fontsize=SMALL, loc="lower right")
-    _small(left)
-    _small(right)
-
-
-def _small(ax: Any) -> None:
-    from ..plots.fields import SMALL
-
-    ax.tick_params(labelsize=SMALL)
-    ax.xaxis.label.set_fontsize(SMALL)
-    ax.yaxis.label.set_fontsize(SMALL)
-    ax.spines[["top", "right"]].set_visible(False)
+    make_small((left, right))
 
 
 def values_of(results: Results) -> dict[str, np.ndarray]:
@@ -194,10 +183,10 @@ def values_of(results: Results) -> dict[str, np.ndarray]:
     both = runs[BOTH]
     bias = both.biases[:, -1]
     parts = {
-        "both": (both, bias == bias),
+        "both": (both, np.isfinite(bias)),
         "both, its negative biases": (both, bias < 0),
         "both, its positive biases": (both, bias > 0),
-        **{name: (runs[name], runs[name].biases[:, -1] == runs[name].biases[:, -1]) for name in LABELS},
+        **{name: (runs[name], np.isfinite(runs[name].biases[:, -1])) for name in LABELS},
     }
     return results.once(
         "ranked", lambda: {name: ranked(run, which, results.scale) for name, (run, which) in parts.items()}
@@ -270,7 +259,7 @@ def _unbalanced(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]
     names = [name for name in start_names(scale) if name.endswith("slow")]
     share, run = negative(found[STARTS])[: len(names)], runs[STARTS]
     loss, right = np.asarray(run.series["loss"][:, -1], float), accuracies(run)
-    ranks = ranked(run, run.biases[:, -1] == run.biases[:, -1], scale)
+    ranks = ranked(run, np.isfinite(run.biases[:, -1]), scale)
     rows = (
         f"{name}: {100 * f:.0f} % negative, loss {cost:.3f}, accuracy {part:.0f} %, P {rank:.3f}"
         for name, f, cost, part, rank in zip(names, share, loss, right, ranks, strict=False)

@@ -109,7 +109,7 @@ def by_number(results: Results, law: str) -> dict[str, np.ndarray]:
 
 
 def spectra(results: Results) -> dict[str, np.ndarray]:
-    """Rates of all modes, fastest first, on Gaussian data (closed forms) or, for exclusive gates, on spins."""
+    """Rates of all modes, fastest first, on Gaussian data: closed forms, but for exclusive gates, which are drawn."""
     structures: dict[str, Gates] = {
         "one half-space, any direction": Bump(),
         "four bumps": Bump(copies=4),
@@ -282,11 +282,10 @@ WORDS = {
 
 def _speed(results: Results) -> Question:
     halves = {name: solved(results, SPINS, gates).time_to(0.5) for name, gates in SINGLE.items()}
-    rates = [solved(results, SPINS, gates).rates for name, gates in SINGLE.items()]
+    rates = [solved(results, SPINS, gates).rates for gates in SINGLE.values()]
     same = max(np.abs(one - rates[0]).max() for one in rates) < 1e-9
     first = min(halves, key=halves.__getitem__)
-    four = spectra(results)
-    means = ", ".join(f"{name} {rates.max():.3g}" for name, rates in four.items())
+    largest = ", ".join(f"{name} {one.max():.3g}" for name, one in spectra(results).items())
     return Question(
         "GATE2",
         "note 1, §5.1.1",
@@ -296,7 +295,7 @@ def _speed(results: Results) -> Question:
         + f"is faster than another only by where b lies: on spins {WORDS[first]} first.",
         "flow time at which the loss has fallen by half of what it will: "
         + ", ".join(f"{name} {time:.3f}" for name, time in halves.items())
-        + f". Largest rates on Gaussian data: {means}",
+        + f". Largest rates on Gaussian data: {largest}",
         "eigenvalues of A, and the closed form of the loss from fields of zeros",
     )
 

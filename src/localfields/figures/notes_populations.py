@@ -84,23 +84,15 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     }
 
 
-def of_members(run: Trajectory, which: Any) -> Trajectory:
-    """The same run with some of its members."""
-    import dataclasses
-
-    places = np.arange(run.num_members)[which]
-    return dataclasses.replace(
-        run,
-        initial=run.initial[places],
-        final=run.final[places],
-        series={name: values[places] for name, values in run.series.items()},
-        outcome=tuple(run.outcome[place] for place in places),
-    )
+def at_gain(run: Trajectory, gain: float, scale: Scale) -> Trajectory:
+    """The members of the first experiment that have a gain; they are neighbors."""
+    places = np.flatnonzero(gains(scale) == gain)
+    return run.members(slice(places[0], places[-1] + 1))
 
 
 def main_runs(results: Results) -> dict[str, Trajectory]:
     """Several seeds of both activations at one gain."""
-    return {ERF: of_members(results[ERF], gains(results.scale) == GAIN), SIGMOID: results[SIGMOID]}
+    return {ERF: at_gain(results[ERF], GAIN, results.scale), SIGMOID: results[SIGMOID]}
 
 
 def advantage(fields: np.ndarray, stimuli: Sequence[Stimulus]) -> np.ndarray:
@@ -211,9 +203,8 @@ def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -
 
 def by_gain(results: Results) -> tuple[np.ndarray, np.ndarray]:
     """Gains in order, and of each the shares of localized fields among negative and positive biases."""
-    of = gains(results.scale)
-    swept = np.unique(of)
-    return swept, np.array([shares(populations(of_members(results[ERF], of == gain))) for gain in swept])
+    swept = np.unique(gains(results.scale))
+    return swept, np.array([shares(populations(at_gain(results[ERF], gain, results.scale))) for gain in swept])
 
 
 def questions(results: Results) -> Sequence[Question]:

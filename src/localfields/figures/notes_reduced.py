@@ -13,7 +13,7 @@ from ..networks import Committee
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory.initial import mean_initial_loss
-from ..theory.reduced import dominance, dominant_modes, most_negative_frequency, sampled_dominance
+from ..theory.reduced import dominant_modes, most_negative_frequency, sampled_dominance
 from .base import PaperFigure, Question, Results, Scale, at, printed
 
 LONG_RING, SAMPLE_XI = 400, (10.0, 20.0)  # of the note's Figure 1
@@ -82,7 +82,7 @@ def detectors(scale: Scale) -> np.ndarray:
 
 
 def preferences(results: Results) -> dict[float, dict[str, np.ndarray]]:
-    """Of each gain the probabilities of eqs. 9 and 6 with errors, and what covariances alone say, (field,) each."""
+    """Of each gain the probabilities of eqs. 9 and 6 with their standard errors, (field,) each."""
 
     def compute() -> dict[float, dict[str, np.ndarray]]:
         fields, found = detectors(results.scale), {}
@@ -91,7 +91,6 @@ def preferences(results: Results) -> dict[float, dict[str, np.ndarray]]:
             nine = sampled_dominance(fields, task, num=num)
             six = sampled_dominance(fields, task, num=max(200, num // 5), bias=BIAS)
             found[gain] = {"9": nine.value, "9 error": nine.error, "6": six.value, "6 error": six.error}
-            found[gain]["alone"] = dominance(fields, task)
         return found
 
     return results.once("preferences", compute)
@@ -132,7 +131,7 @@ def _draw_samples(part: Any) -> None:
 
 
 def _draw_loss(ax: Any, results: Results, name: str) -> None:
-    from ..plots.fields import SMALL
+    from ..plots.fields import SMALL, make_small
     from ..plots.stimulus import BLUE, GRAY
 
     whole, error, alone = losses(results)[name]
@@ -141,13 +140,13 @@ def _draw_loss(ax: Any, results: Results, name: str) -> None:
     labels = {"zero-one": "0 and 1", "signs": "±1"}[LABELS[name]]
     ax.set_title(f"{name}, labels {labels}", fontsize=9)
     ax.set(xscale="log", xlabel="gain", ylabel="loss before learning" if name == RELU else "")
-    _finish(ax)
+    make_small([ax])
     ax.margins(y=0.2)  # room for the legend
     ax.legend(frameon=False, fontsize=SMALL, loc="lower left" if name == RELU else "upper left")
 
 
 def _draw_preferences(ax: Any, results: Results, which: str, title: str) -> None:
-    from ..plots.fields import SMALL
+    from ..plots.fields import SMALL, make_small
     from ..plots.stimulus import BLUE, GREEN, ORANGE
 
     for (gain, found), color in zip(preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True):
@@ -161,19 +160,10 @@ def _draw_preferences(ax: Any, results: Results, which: str, title: str) -> None
     ax.set_xticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
     ax.set_xticks([], minor=True)
     ax.set_title(title, fontsize=9)
-    _finish(ax)
+    make_small([ax])
     if which == "9":
         ax.plot([], [], color="black", lw=1, ls=":", label="flat field")
         ax.legend(frameon=False, fontsize=SMALL)
-
-
-def _finish(ax: Any) -> None:
-    from ..plots.fields import SMALL
-
-    ax.tick_params(labelsize=SMALL)
-    ax.xaxis.label.set_fontsize(SMALL)
-    ax.yaxis.label.set_fontsize(SMALL)
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def questions(results: Results) -> Sequence[Question]:
@@ -220,16 +210,21 @@ def questions(results: Results) -> Sequence[Question]:
     ]
 
 
+def _best_and_flat(gain: float, widths: np.ndarray, values: np.ndarray, error: np.ndarray) -> str:
+    best = int(values[:-1].argmax())
+    return (
+        f"gain {gain:g}: {values[best]:.3f} for the best bump (width {widths[best]:.1f}), {values[-1]:.3f} flat, "
+        f"± {error[-1]:.3f}"
+    )
+
+
 def _better(results: Results, drawn: str) -> Question:
     rows, verdicts = [], []
     for gain, found in preferences(results).items():
         best = int(found["9"][:-1].argmax())
         margin = (found["9"][best] - found["9"][-1]) / np.hypot(found["9 error"][best], found["9 error"][-1])
         verdicts.append(margin > 5)
-        rows.append(
-            f"gain {gain:g}: {found['9'][best]:.3f} for the best bump (width {widths(results.scale)[best]:.1f}), "
-            f"{found['9'][-1]:.3f} flat, ± {found['9 error'][-1]:.3f}"
-        )
+        rows.append(_best_and_flat(gain, widths(results.scale), found["9"], found["9 error"]))
     if verdicts[-1] and not verdicts[0]:
         answer = (
             "On Gaussian data not: flat fields are. At high gain yes: bumps no wider than the shorter lengthscale beat "
@@ -250,12 +245,8 @@ def _better(results: Results, drawn: str) -> Question:
 def _shifts(results: Results) -> Question:
     rows, apart = [], []
     for gain, found in preferences(results).items():
-        best = int(found["6"][:-1].argmax())
         apart.append(np.abs(found["6"] - found["9"]).max())
-        rows.append(
-            f"gain {gain:g}: {found['6'][best]:.3f} for the best bump (width {widths(results.scale)[best]:.1f}), "
-            f"{found['6'][-1]:.3f} flat, ± {found['6 error'][-1]:.3f}"
-        )
+        rows.append(_best_and_flat(gain, widths(results.scale), found["6"], found["6 error"]))
     low = preferences(results)[SAMPLE_GAINS[0]]
     bumps = low["6"][:-1].max() - low["6"][-1] > 5 * low["6 error"][-1]
     return Question(

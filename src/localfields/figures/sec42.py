@@ -44,9 +44,7 @@ def first_fields(members: int, seed: int = 0) -> np.ndarray:
 def _training(scale: Scale, *, start: Any = (), **changed: Any) -> Experiment:
     """The training of Fig. 3 on Ising data with something changed."""
     experiment = trained("Ising", scale)
-    given = {field: getattr(experiment.method, field) for field in ("learning_rate", "steps", "batch", "members")}
-    method = Training(**{**given, "every": 100, "what": ("weights",), **changed})
-    return Experiment(experiment.task, NETWORK, method, start)
+    return Experiment(experiment.task, NETWORK, experiment.method.replace(every=100, **changed), start)
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
@@ -289,7 +287,7 @@ def _rate(results: Results) -> str:
     """The rate from many more starts, and the count on the data of Fig. 8, where they were run."""
     if "many: training" not in results:
         return ""
-    same, near, total = (number for number in counts(apart(results, "many: training", "many: Taylor")))
+    same, near, total = counts(apart(results, "many: training", "many: Taylor"))
     again = counts(apart(results, "many: training", "many: other data"))
     quiet = counts(apart(results, "many: exact gradient", "many: Taylor"))
     sharp = apart(results, "Fig. 8: training", "Fig. 8: exact φ")
