@@ -274,6 +274,8 @@ def test_refusals_of_a_bump():
         hypercube_bump(task_of((0.3, 0.7), loss="absolute"))
     with pytest.raises(InputError, match="one number"):
         hypercube_bump(lf.Discrimination(ising(40, 0.3), ising(40, np.array([0.7, 0.8]))))
+    with pytest.raises(InputError, match="`l2` must be one number for a bump"):
+        hypercube_bump(task_of((0.3, 0.7), l2=[0.1, 0.2]))
     assert bump([ising(12, 0.3).covariance()] * 2, (0, 0)).holds is False
 
 
@@ -322,6 +324,18 @@ def test_iteration_by_fft_and_its_refusal():
     assert run.iterations == 2 and np.abs(run.fields[-1] - found.field).max() < 1e-9
     with pytest.raises(InputError, match="l1"):
         fixed_point_iteration(ExactIsing().flow(task_of((0.3, 0.7), l1=0.1), NEURON), np.ones(40))
+
+
+@pytest.mark.parametrize("n", [16, 304])
+def test_iteration_where_no_class_varies_in_some_direction(n):
+    """Pulses that fit the ring: frequencies without power, of a matrix or a spectrum, stay out of every solution."""
+    task = lf.Discrimination(*(lf.stimuli.SinglePulse(n, length, length) for length in (n // 8, n // 4)))
+    silent = sum(lf.lattice.spectrum(one.covariance()) for one in task.stimuli) < 1e-9
+    flow = lf.theory.LinearResponse(slope="gaussian").flow(task, NEURON)
+    run = fixed_point_iteration(flow, started(1, n)[0])
+    assert run.settled and silent.any() and np.diff(run.losses).max() < 1e-14
+    assert np.abs(np.fft.fft(run.fields[1:])[:, silent]).max() < 1e-12
+    assert np.abs(np.asarray(flow({"weights": jnp.asarray(run.fields[-1:])})[1]["weights"])).max() < 1e-8
 
 
 def test_flow_ends_at_the_bump():

@@ -8,6 +8,7 @@ halved, sgn 0 = 0, which by sign symmetry is what either convention gives.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ import scipy.special
 
 from .._check import Said, refuse
 from .._spec import Row
-from ..lattice import filtered, row_of, shifted, spectrum
+from ..lattice import row_of, shifted, spectrum
 from ..marginals import TwoPoint
 from ..stimuli import Ising
 from ..tasks import Discrimination
@@ -207,7 +208,7 @@ def bump(
     pull = sum(p * y * spectrum(row) for p, y, row in zip(priors, labels, rows, strict=True))
     stiffness = np.asarray(mean) + 2 * l2
     # Where no class varies nothing pulls, and a small start stays small: the least of all solutions.
-    seen = stiffness > stiffness.size * np.finfo(np.float64).eps * stiffness.max()
+    seen = _seen(stiffness)
     modes = np.where(seen, pull, 0) / np.where(seen, stiffness, 1)
     field = row_of(modes)
     here = field.flat[0]
@@ -223,6 +224,11 @@ def bump(
         ipr=float(np.sum(field**4) / squares**2) if squares else 1 / field.size,
         holds=bool(dominance < 1 and here > 0 and seen.all()),  # else it is at least one, but for rounding
     )
+
+
+def _seen(stiffness: np.ndarray) -> np.ndarray:
+    """Which eigenvalues of Σ̄ are more than rounding of zero."""
+    return stiffness > stiffness.size * np.finfo(np.float64).eps * stiffness.max()
 
 
 def hypercube_bump(task: Discrimination, site: int | tuple[int, ...] = 0, approximate: bool = False) -> Bump:
@@ -242,12 +248,12 @@ def hypercube_bump(task: Discrimination, site: int | tuple[int, ...] = 0, approx
         >>> round(hypercube_bump(task).loss, 6)
         0.365626
     """
+    task.require_one("for a bump")
     if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
         got = Said(f"loss {task.loss!r}, labels {task.labels!r}, l1 = {task.l1}")
         advice = "Use loss='mse' and no L1 penalty."
         refuse("The task of a bump", got, "mean squared error with one number a class and l1 = 0", advice)
     for stimulus in task.stimuli:
-        stimulus.require_one("for a bump")
         signs = isinstance(marginal := stimulus.marginal(), TwoPoint) and marginal.scale == 1
         if not (signs or approximate):
             got, advice = Said(f"{stimulus!r} with marginal {marginal!r}"), "For nearly ±1 data set approximate=True."
@@ -298,7 +304,8 @@ def fixed_point_iteration(flow: NeuronFlow, w: Any, tol: float = 1e-10, most: in
 
     The loss is a difference of convex functions where no label is negative, and each step minimizes the upper bound in
     which the subtracted one is replaced by its tangent: the loss never rises. On ±1 data the iteration is finite. The
-    rest it finds need not be the one that gradient flow finds from the same start.
+    rest it finds need not be the one that gradient flow finds from the same start. Where no class varies in some
+    direction, each step is the shortest solution, as for `bump`.
 
     Args:
         flow: Population loss of one ReLU neuron, from any theory's `flow`; no L1 penalty.
@@ -319,27 +326,34 @@ def fixed_point_iteration(flow: NeuronFlow, w: Any, tol: float = 1e-10, most: in
         refuse("`l1`", float(flow.l1), "0 for the iteration", "Follow the gradient flow instead.")
     fields, losses, settled = [as_field(w)], [], False
     with jax.enable_x64(True):
-        losses.append(float(_frozen_step(flow, jnp.asarray(fields[0]))[0]))
+        inverse = _inverse(flow.covariance, 2 * float(flow.l2))
+        loss, after = _frozen_step(flow, inverse, jnp.asarray(fields[0]))
+        losses.append(float(loss))
         while not settled and len(losses) <= most:
-            fields.append(np.asarray(_frozen_step(flow, jnp.asarray(fields[-1]))[1]))
-            losses.append(float(_frozen_step(flow, jnp.asarray(fields[-1]))[0]))
+            fields.append(np.asarray(after))
+            loss, after = _frozen_step(flow, inverse, after)
+            losses.append(float(loss))
             settled = bool(np.abs(fields[-1] - fields[-2]).max() < tol)
     return Iteration(np.stack(fields), np.array(losses), settled)
 
 
 @jax.jit
-def _frozen_step(flow: NeuronFlow, w: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _frozen_step(flow: NeuronFlow, inverse: Covariance, w: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Loss at w, and the next iterate."""
     toward = jnp.zeros_like(w)
     for pull, response in zip(flow.pull, flow.responses, strict=True):
         toward = toward + pull * response(w)
-    return flow({"weights": w[None, :]})[0], _solved(flow.covariance, 2 * flow.l2, toward)
+    return flow({"weights": w[None, :]})[0], inverse(toward)
 
 
-def _solved(covariance: Covariance, ridge: jax.Array, b: jax.Array) -> jax.Array:
-    if covariance.values.shape == (b.size, b.size):
-        return jnp.linalg.solve(covariance.values + ridge * jnp.eye(b.size), b)
-    return filtered(1 / (covariance.values + ridge), b.reshape(covariance.shape)).ravel()
+def _inverse(covariance: Covariance, ridge: float) -> Covariance:
+    """Multiplication by the inverse of Σ̄ + ridge, which leaves out directions in which there is none."""
+    values, size = np.asarray(covariance.values), math.prod(covariance.shape)
+    dense = values.shape == (size, size)
+    modes, vectors = np.linalg.eigh(values) if dense else (values, None)
+    seen = _seen(modes + ridge)
+    modes = np.where(seen, 1 / np.where(seen, modes + ridge, 1), 0)
+    return Covariance(jnp.asarray(modes if vectors is None else (vectors * modes) @ vectors.T), covariance.shape)
 
 
 def bump_response(
