@@ -5,16 +5,10 @@ import functools
 import numpy as np
 
 import localfields as lf
-from localfields.lattice import matrix
 from localfields.stimuli import DenseGaussian, Gaussian
 from localfields.theory.linear import LinearResponse
 
 NEURON = lf.networks.SingleNeuron()
-
-
-def rounds_to(value, text):
-    """Whether a value has the digits printed."""
-    return round(value, len(text.partition(".")[2])) == float(text)
 
 
 def pair(make, xis, **values):
@@ -31,11 +25,6 @@ def velocity(task, theory=None):
     """−∇L as a function of a field, (size,) to (size,)."""
     flow = (theory or LinearResponse()).flow(task, NEURON)
     return lambda w: -flow({"weights": w[None, :]})[1]["weights"][0]
-
-
-def whole(stimulus):
-    found = stimulus.covariance()
-    return matrix(found) if found.shape == stimulus.shape else found.reshape(stimulus.size, -1)
 
 
 def uneven():

@@ -10,9 +10,11 @@ import pytest
 
 import localfields as lf
 from localfields.stimuli import Elliptical, EllipticalExtreme, EllipticalShell, Gaussian, StudentT
+from localfields.theory.base import whole
 from localfields.theory.linear import GAUSSIAN_SLOPE, LinearResponse, response_jacobian, sinusoids
 
-from .linear_tasks import NEURON, gaussians, rounds_to, uneven, velocity, whole
+from .linear_tasks import NEURON, gaussians, uneven, velocity
+from .sheet import rounds_to
 
 SIGMAS = 5.0
 

@@ -11,9 +11,11 @@ import pytest
 import localfields as lf
 from localfields.lattice import fourier_basis, fourier_frequencies, spectrum
 from localfields.stimuli import EllipticalExtreme, EllipticalShell, Gaussian, StudentT
+from localfields.theory.base import whole
 from localfields.theory.linear import GAUSSIAN_SLOPE, LinearResponse, sinusoids, winning_mode
 
-from .linear_tasks import NEURON, gaussians, pair, rounds_to, uneven, velocity, whole
+from .linear_tasks import NEURON, gaussians, pair, uneven, velocity
+from .sheet import rounds_to
 
 
 def loss_at(task, w, theory=None):

@@ -84,6 +84,7 @@ def test_the_best_field_is_the_top_generalized_eigenvector():
         assert float(dominance(mode.field(0.4), SMALL)) == pytest.approx(mode.probability, abs=1e-12)
     some = dominance(np.random.default_rng(0).normal(size=(300, 12)), SMALL)
     assert modes[-1].probability < some.min() and some.max() < modes[0].probability
+    np.testing.assert_allclose(modes[0].field(0.4), 1)  # flat: it has no phase
     assert modes[0].frequency == winning_mode(SMALL).frequency
     assert modes[0].ratio == pytest.approx(1 / winning_mode(SMALL).ratio)
 
@@ -343,6 +344,17 @@ def test_the_gain_lowers_the_loss_of_relu_and_raises_that_of_erf():
         assert 0 < sign * (alone[-1] - alone[0]) < 0.5 * sign * (values[-1] - values[0])
 
 
+def test_classes_that_share_their_draws_share_their_errors():
+    """Two classes of one law: how they are weighed changes nothing, as it would if their errors were independent."""
+    law, network = NLGP(12, xi=1, gain=1), Committee(1, activation="erf", init_scale=1.0)
+    even, uneven = (
+        mean_initial_loss(lf.Discrimination(law, law, labels="signs", proportions=p), network, num=400)
+        for p in ((0.5, 0.5), (0.9, 0.1))
+    )
+    assert even.error > 0
+    np.testing.assert_allclose(uneven, even, rtol=1e-9)
+
+
 def test_mean_size_of_a_nearly_normal_sum():
     """Sums of n uniform variables, E|S| = (2/π)∫(1 − E cos tS)/t² dt: the kurtosis leaves n⁻², the normal law n⁻¹."""
     off, plain = [], []
@@ -363,6 +375,7 @@ def test_mean_size_of_a_nearly_normal_sum():
         (PAIR, Committee(2, activation="sigmoid"), "without biases"),
         (PAIR, SingleNeuron(init="bump"), "glorot"),
         (lf.Discrimination(*PAIR.stimuli, loss="absolute"), SingleNeuron(), "mean squared error"),
+        (PAIR.replace(l2=[0.1, 0.2]), SingleNeuron(), "`l2` must be one number"),
     ],
 )
 def test_refusals_of_the_initial_loss(task, network, told):

@@ -8,6 +8,7 @@ approximate; loss, gradient and flow follow here, once for all of them.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -113,20 +114,30 @@ class NeuronTheory(Theory):
         """The response of one class; refuse a stimulus that the theory does not cover."""
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
-        """Assemble the loss from the responses of the classes whose label is not zero."""
+        """Assemble the loss from the responses of the classes that pull."""
         check_neuron(type(self).__name__, task, network)
-        labels, priors = task.targets()[:, 0], task.priors
-        mean = sum(p * values for p, values in zip(priors, _alike(task), strict=True))
-        with jax.enable_x64(True):
-            pulled = [c for c, label in enumerate(labels) if label != 0]
-            return NeuronFlow(
-                responses=tuple(self.response(task.stimuli[c]) for c in pulled),
-                pull=tuple(jnp.asarray(2 * priors[c] * labels[c]) for c in pulled),
-                covariance=covariance_of(np.asarray(mean), task.shape),
-                constant=jnp.asarray(float(np.dot(priors, labels**2))),
-                l1=jnp.asarray(float(task.l1)),
-                l2=jnp.asarray(float(task.l2)),
-            )
+        return neuron_flow(task, alike(task), lambda c: self.response(task.stimuli[c]))
+
+
+def neuron_flow(
+    task: Discrimination, covariances: Sequence[np.ndarray], response: Callable[[int], Response]
+) -> NeuronFlow:
+    """The flow of a task from the covariances of its classes, all rows or all matrices, and a response a class.
+
+    Only classes whose label is not zero are asked for their response.
+    """
+    labels, priors = task.targets()[:, 0], task.priors
+    mean = sum(p * values for p, values in zip(priors, covariances, strict=True))
+    with jax.enable_x64(True):
+        pulled = [c for c, label in enumerate(labels) if label != 0]
+        return NeuronFlow(
+            responses=tuple(response(c) for c in pulled),
+            pull=tuple(jnp.asarray(2 * priors[c] * labels[c]) for c in pulled),
+            covariance=covariance_of(np.asarray(mean), task.shape),
+            constant=jnp.asarray(float(np.dot(priors, labels**2))),
+            l1=jnp.asarray(float(task.l1)),
+            l2=jnp.asarray(float(task.l2)),
+        )
 
 
 def whole(stimulus: Stimulus) -> np.ndarray:
@@ -135,7 +146,7 @@ def whole(stimulus: Stimulus) -> np.ndarray:
     return matrix(values) if values.shape == stimulus.shape else values.reshape(stimulus.size, stimulus.size)
 
 
-def _alike(task: Discrimination) -> list[np.ndarray]:
+def alike(task: Discrimination) -> list[np.ndarray]:
     """Covariances of the classes in one form: rows where all have one, else whole matrices."""
     if all(stimulus.translation_invariant for stimulus in task.stimuli):
         return [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
@@ -146,12 +157,17 @@ def check_neuron(name: str, task: Discrimination, network: Network) -> None:
     """Refuse a task or a network that is not one ReLU neuron on sign-symmetric classes."""
     if not isinstance(network, SingleNeuron) or network.activation != "relu":
         refuse(f"The network for {name}", network, "SingleNeuron(activation='relu')", "The theory is of that neuron.")
-    if task.loss != "mse" or task.outputs != 1:
-        got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
-        refuse(f"The task for {name}", got, "mean squared error with one number a class", "Use loss='mse'.")
+    check_squares(name, task)
     for stimulus in task.stimuli:
-        stimulus.require_one(f"for {name}")
         if not stimulus.sign_symmetric:
             got = Said(f"{stimulus!r}, which is not sign symmetric")
             advice = "Use the coding by signs, or `ExactPulse` for pulses."
             refuse(f"Every stimulus for {name}", got, "sign symmetric", advice)
+
+
+def check_squares(name: str, task: Discrimination) -> None:
+    """Refuse a task that is not one task of mean squared error with one number a class."""
+    if task.loss != "mse" or task.outputs != 1:
+        got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
+        refuse(f"The task for {name}", got, "mean squared error with one number a class", "Use loss='mse'.")
+    task.require_one(f"for {name}")

@@ -20,7 +20,7 @@ from ..marginals import TwoPoint
 from ..networks import Committee, Network, SingleNeuron
 from ..stimuli import DenseGaussian, Gaussian, Stimulus
 from ..tasks import Discrimination
-from ._draws import GROUPS, draws
+from ._draws import GROUPS, Covariances, draws
 from .reduced import Estimate
 
 # Nodes x of the trapezoidal rule over t = eˣ; the integrands fall as e^(−|x|/2) or faster on either side.
@@ -61,19 +61,21 @@ def mean_initial_loss(
     network = SingleNeuron(init_scale=1.0) if network is None else network  # pyright: ignore[reportCallIssue]
     activation = _checked(task, network)
     variance = float(network.init_scale) * 2 / (task.size + network.hidden)
-    value, error = float(task.l2) * network.hidden * variance * task.size, 0.0
+    losses = np.asarray(float(task.l2) * network.hidden * variance * task.size)
     for stimulus, label, prior in zip(task.stimuli, task.targets()[:, 0], task.priors, strict=True):
-        power = variance * _mean_square(stimulus)  # E R
-        mean, spread = _mean_over_lengths(stimulus, activation, variance, num, seed)
-        if activation == "relu":
+        mean: Any = 0.0  # not asked for where it does not enter
+        if activation == "erf" or label != 0:
+            mean = _mean_over_lengths(stimulus, activation, variance, num, seed)
+        if activation == "erf":
+            part = label**2 + 2 / math.pi * mean / network.hidden
+        else:
+            power = variance * _mean_square(stimulus)  # E R
             part = label**2 - 2 * label * mean / math.sqrt(2 * math.pi)
             part += power / 2 / network.hidden + (1 - 1 / network.hidden) * power / (2 * math.pi)
-            factor = 2 * label / math.sqrt(2 * math.pi)
-        else:
-            factor = 2 / math.pi / network.hidden
-            part = label**2 + factor * mean
-        value, error = value + prior * part, math.hypot(error, prior * factor * spread)
-    return Estimate(float(value), error)
+        losses = losses + prior * part
+    # Classes are drawn from one seed, and so not independent: their sum has the error, group by group.
+    error = losses.std(ddof=1) / math.sqrt(GROUPS) if losses.ndim else 0.0
+    return Estimate(float(losses.mean()), float(error))
 
 
 def mean_abs_by_kurtosis(variance: Any, excess_kurtosis: Any) -> Any:
@@ -95,22 +97,16 @@ def _checked(task: Discrimination, network: Network) -> str:
     if not plain or activation not in ("relu", "erf") or network.init != "glorot" or np.ndim(network.init_scale):
         advice = "Use init='glorot' and activation relu or erf."
         refuse("The network for mean_initial_loss", network, "one neuron or a committee without biases", advice)
-    if task.loss != "mse" or task.outputs != 1 or np.any(np.asarray(task.l1)):
+    task.require_one("for mean_initial_loss")
+    if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
         got = Said(f"loss {task.loss!r}, labels {task.labels!r}, l1 = {task.l1}")
         refuse("The task for mean_initial_loss", got, "mean squared error, one number a class, l1 = 0", "Change it.")
-    for stimulus in task.stimuli:
-        stimulus.require_one("for mean_initial_loss")
     return activation
 
 
 def _mean_square(stimulus: Stimulus) -> float:
     """E|X|²."""
-    values = stimulus.covariance()
-    if values.shape == stimulus.shape:
-        total = stimulus.size * float(values.flat[0])
-    else:
-        total = float(np.trace(values.reshape(stimulus.size, -1)))
-    return total + stimulus.size * stimulus.mean() ** 2
+    return float(Covariances(stimulus).variances().sum()) + stimulus.size * stimulus.mean() ** 2
 
 
 def _function(activation: str, r: Any) -> Any:
@@ -118,14 +114,13 @@ def _function(activation: str, r: Any) -> Any:
     return np.sqrt(r) if activation == "relu" else np.arcsin(r / (1 + r))
 
 
-def _mean_over_lengths(
-    stimulus: Stimulus, activation: str, variance: float, num: int | None, seed: int
-) -> tuple[float, float]:
+def _mean_over_lengths(stimulus: Stimulus, activation: str, variance: float, num: int | None, seed: int) -> Any:
+    """The mean over R of the function above: one number where it is exact, else one of each group of draws."""
     law = stimulus.marginal()
     if isinstance(law, TwoPoint):
-        return float(_function(activation, variance * _mean_square(stimulus))), 0.0
+        return _function(activation, variance * _mean_square(stimulus))
     if isinstance(stimulus, (Gaussian, DenseGaussian)) and stimulus.mean() == 0:
-        return _by_laplace_transform(activation, variance * _eigenvalues(stimulus)), 0.0
+        return _by_laplace_transform(activation, variance * _eigenvalues(stimulus))
     sums, count = np.zeros(GROUPS), np.zeros(GROUPS)
     # What the function is minus its tangent at the mean has the same average, E R being known, and varies far less.
     power = variance * _mean_square(stimulus)
@@ -135,8 +130,7 @@ def _mean_over_lengths(
         r = variance * np.sum(x**2, axis=1)
         sums[group] += np.sum(_function(activation, r) - slope * (r - power) - level)
         count[group] += len(x)
-    means = sums / count
-    return float(level + means.mean()), float(means.std(ddof=1) / math.sqrt(GROUPS))
+    return level + sums / count
 
 
 def _eigenvalues(stimulus: Gaussian | DenseGaussian) -> np.ndarray:

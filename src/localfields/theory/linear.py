@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import Choice, declare, num_members
+from .._spec import Choice, declare
 from ..lattice import spectrum
 from ..networks import SingleNeuron
 from ..stimuli import DenseGaussian, Gaussian, Stimulus
@@ -133,6 +133,17 @@ class Pull:
     against: float = 0.0  # −y₀
 
 
+def check_waves(name: str, task: Discrimination) -> None:
+    """Refuse a task of one ReLU neuron whose flow does not leave plane waves apart."""
+    check_neuron(name, task, SingleNeuron())  # pyright: ignore[reportCallIssue]
+    if task.l1 != 0:
+        refuse(f"`l1` for {name}", task.l1, "zero", "That penalty mixes all frequencies; use `solve`.")
+    for stimulus in task.stimuli:
+        if not stimulus.translation_invariant:
+            got = Said(f"{stimulus!r}, which is not")
+            refuse(f"Every stimulus for {name}", got, "translation invariant", "Use `solve`.")
+
+
 def pull_of(name: str, task: Discrimination, negative: bool = False) -> Pull:
     """Read a task of one ReLU neuron as a pull toward one class; refuse the others.
 
@@ -142,23 +153,15 @@ def pull_of(name: str, task: Discrimination, negative: bool = False) -> Pull:
         negative: Whether, of two classes without a penalty, the other label may be negative. (Two positive labels
             balance in mixtures of waves, and so do three classes.)
     """
-    check_neuron(name, task, SingleNeuron())  # pyright: ignore[reportCallIssue]
+    check_waves(name, task)
     labels, priors = task.targets()[:, 0], task.priors
     marked = [c for c, label in enumerate(labels) if label > 0]
     pushing = [c for c, label in enumerate(labels) if label < 0]
-    if len(marked) != 1 or (pushing and not (negative and len(labels) == 2 and not np.any(np.asarray(task.l2)))):
+    if len(marked) != 1 or (pushing and not (negative and len(labels) == 2 and task.l2 == 0)):
         got = Said(f"labels {', '.join(f'{label:g}' for label in labels)}")
         expected = "zero except for one positive"
         expected += ", or of two classes without a penalty one positive and one negative" if negative else ""
         refuse(f"The labels for {name}", got, expected, "Two classes have labels (0, 1); other tasks: use `solve`.")
-    if num_members(task) is not None:
-        refuse(f"The task for {name}", Said("a sweep"), "one task", "Take one value of each number.")
-    if task.l1 != 0:
-        refuse(f"`l1` for {name}", task.l1, "zero", "That penalty mixes all frequencies; use `solve`.")
-    for stimulus in task.stimuli:
-        if not stimulus.translation_invariant:
-            got = Said(f"{stimulus!r}, which is not")
-            refuse(f"Every stimulus for {name}", got, "translation invariant", "Use `solve`.")
     chosen = marked[0]
     rest = np.zeros(task.shape)
     for c, stimulus in enumerate(task.stimuli):
@@ -256,9 +259,7 @@ class Sinusoid:
 
         A real wave (flat, alternating) has no phase, and is left as it is.
         """
-        turns = sum(k * x / n for k, x, n in zip(self.frequency, np.indices(self.shape), self.shape, strict=True))
-        phase = 0.0 if _is_real(self.frequency, self.shape) else phase
-        return self.amplitude * np.cos(2 * np.pi * np.asarray(turns) + phase)
+        return self.amplitude * plane_wave(self.frequency, self.shape, phase)
 
 
 def sinusoids(task: Discrimination, theory: LinearResponse | None = None) -> list[Sinusoid]:
@@ -363,6 +364,12 @@ def plane_waves(shape: tuple[int, ...]) -> dict[tuple[int, ...], list[int]]:
     for row, index in enumerate(np.ndindex(shape)):
         found.setdefault(_signed(_half(index, shape), shape), []).append(row)
     return found
+
+
+def plane_wave(frequency: tuple[int, ...], shape: tuple[int, ...], phase: float) -> np.ndarray:
+    """cos(2πk·x/N + phase) at every site; a real wave (flat, alternating) has no phase, and is left as it is."""
+    turns = sum(k * x / n for k, x, n in zip(frequency, np.indices(shape), shape, strict=True))
+    return np.cos(2 * np.pi * np.asarray(turns) + (0.0 if _is_real(frequency, shape) else phase))
 
 
 def _half(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

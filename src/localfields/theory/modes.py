@@ -17,12 +17,10 @@ import scipy.integrate
 import scipy.special
 
 from .._check import Said, refuse
-from .._spec import Row, num_members
+from .._spec import Row
 from ..lattice import spectrum
-from ..networks import SingleNeuron
 from ..tasks import Discrimination
-from .base import check_neuron
-from .linear import LinearResponse, plane_waves
+from .linear import LinearResponse, check_waves, plane_waves
 
 TOLERANCE = 1e-10  # of the integrator
 LARGEST = 60.0  # logarithm of 1/s from which a field counts as gone: 1e-26
@@ -114,19 +112,14 @@ def follow_modes(task: Discrimination, initial: Any, times: Any, theory: LinearR
         ((3,), (0,))
     """
     theory = theory or LinearResponse()
-    check_neuron("follow_modes", task, SingleNeuron())  # pyright: ignore[reportCallIssue]
-    if num_members(task) is not None:
-        refuse("The task for follow_modes", Said("a sweep"), "one task", "Take one value of each number.")
-    if task.l1 != 0:
-        refuse("`l1` for follow_modes", task.l1, "zero", "That penalty mixes all frequencies; use `solve`.")
-    if not all(stimulus.translation_invariant for stimulus in task.stimuli):
-        refuse("Every stimulus for follow_modes", Said("one that is not"), "translation invariant", "Use `solve`.")
+    check_waves("follow_modes", task)
     start = Row(axes=None, hint="Give one number a site.").check("initial", initial)
     if start.shape != task.shape:
         refuse("`initial`", Said(f"shape {start.shape}"), f"of the lattice's shape {task.shape}", "Give one field.")
     when = Row(hint="Give flow times, such as [0, 1, 10].").check("times", times)
-    if when.size == 0 or when[0] < 0 or (np.diff(when) <= 0).any():
-        refuse("`times`", Said("times that do not"), "rise from 0 on", "Sort them.")
+    if when[0] < 0 or (np.diff(when) <= 0).any():
+        got = Said("some that do not increase, or negative ones")
+        refuse("`times`", got, "increasing from 0 or later", "Sort them.")
     spectra = np.stack([np.maximum(spectrum(one.covariance()), 0).ravel() for one in task.stimuli])
     labels, priors = task.targets()[:, 0], np.asarray(task.priors)
     marked = np.flatnonzero(labels)

@@ -17,7 +17,7 @@ from ..lattice import spectrum
 from ..stimuli import Stimulus
 from ..tasks import Discrimination
 from ._draws import Covariances, draws
-from .linear import SMALLEST_MODE, plane_waves
+from .linear import SMALLEST_MODE, plane_wave, plane_waves
 from .tiled import limits, tiled_output
 
 
@@ -97,9 +97,8 @@ class DominantMode:
         return 2 / math.pi * math.atan(math.sqrt(self.ratio))
 
     def field(self, phase: float = 0.0) -> np.ndarray:
-        """A wave of largest weight 1, of the lattice's shape."""
-        places = zip(self.frequency, np.indices(self.shape), self.shape, strict=True)
-        return np.cos(2 * np.pi * np.asarray(sum(k * x / n for k, x, n in places)) + phase)
+        """A wave of amplitude 1, of the lattice's shape; a real one (flat, alternating) has no phase."""
+        return plane_wave(self.frequency, self.shape, phase)
 
 
 def dominant_modes(task: Discrimination) -> list[DominantMode]:
