@@ -1,5 +1,6 @@
 """Gated linear networks: moments by enumeration and draws, w(t) against its own equation, errata."""
 
+import inspect
 import math
 
 import jax
@@ -440,6 +441,9 @@ def test_training_on_large_batches_follows_the_closed_form(estimator):
 GAUSSIAN = lf.Discrimination(*(lf.stimuli.Gaussian((N,), xi=xi) for xi in (0.6, 1.1)))
 REFUSED = {
     "a measurement that must not be": (lambda: gated_solution(GAUSSIAN, Crowd(), draws=None), "known in closed form"),
+    "no task": (lambda: inspect.unwrap(gated_solution)("spins", Flat()), "`task` must be a Discrimination"),
+    "no gates": (lambda: inspect.unwrap(gated_solution)(GAUSSIAN, "flat"), "`gates` must be a Gates"),
+    "a sweep": (lambda: gated_solution(GAUSSIAN.replace(l2=[0.1, 0.2]), Flat()), "`l2` must be one number for gates"),
     "an L1 penalty": (lambda: gated_solution(GAUSSIAN.replace(l1=0.1), Flat()), "`l1` of the task must be zero"),
     "another loss": (lambda: gated_solution(GAUSSIAN.replace(loss="absolute"), Flat()), "mean squared error"),
     "another network": (lambda: lf.solve(GAUSSIAN, GatedFlow()), "must be a GatedLinear"),

@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from localfields.networks.gates import (
     Block,
     Bump,
     Flat,
+    Gates,
     Open,
     RandomDirections,
     Wave,
@@ -71,6 +73,20 @@ def test_times_of_a_race(spins):
             left = solution.loss(solution.weights(time)[0]) - one.loss
             assert left / (0.5 - one.loss) == pytest.approx(1 - fraction, rel=1e-6)
         np.testing.assert_allclose(one.fields, solution.limit(), rtol=0, atol=1e-12)
+
+
+class Shut(Gates):
+    """A gate that never opens."""
+
+    num_gates = 1
+
+    def open(self, h):
+        return jnp.zeros(1)
+
+
+def test_who_never_starts_is_in_the_table():
+    shut = race(TASK, {"shut": Shut()})["shut"]
+    assert (shut.loss, shut.half_time, shut.fastest, shut.slowest) == (0.5, math.inf, 0.0, 0.0)
 
 
 def test_race_prints_as_a_table():

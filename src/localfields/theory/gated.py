@@ -25,7 +25,7 @@ from ..networks.gates import Gates
 from ..tasks import EXACT, Discrimination
 from ._draws import jackknife
 from ._moments import gate_moments
-from .base import Flow, Theory
+from .base import Flow, Theory, check_squares
 
 DRAWS = 200_000  # of each class, where moments must be measured
 SMALLEST_MODE = 1e-12  # an eigenvalue below this fraction of the largest is rounding: nothing moves along it
@@ -202,8 +202,13 @@ def gated_solution(task: Discrimination, gates: Gates, *, draws: int | None = DR
         >>> round(gated_solution(task, lf.networks.gates.Bump()).limiting_loss, 5)
         0.36563
     """
-    if float(task.l1):
-        refuse("`l1` of the task", float(task.l1), "zero", "Train it: with an L1 penalty the flow is not linear.")
+    for name, value, kind in (("task", task, Discrimination), ("gates", gates, Gates)):
+        if not isinstance(value, kind):
+            advice = "See `lf.Discrimination` and `lf.networks.gates`; a function of yours is a subclass of `Gates`."
+            refuse(f"`{name}`", value, f"a {kind.__name__}", advice)
+    check_squares("gates", task)
+    if task.l1 != 0:
+        refuse("`l1` of the task", task.l1, "zero", "Train it: with an L1 penalty the flow is not linear.")
     found = _groups(task, gates, None if draws is None else Count(1000, 10**8).check("draws", draws), seed)
     if found is None:
         advice = "Give `draws` to measure them."
@@ -224,19 +229,11 @@ def _constant(task: Discrimination) -> float:
     return float(np.dot(task.priors, task.targets()[:, 0] ** 2))
 
 
-def _groups(task: Any, gates: Any, draws: int | None, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _groups(task: Discrimination, gates: Gates, draws: int | None, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     """A and b, each with an axis of groups; None where something is not known and must not be measured."""
-    for name, value, kind in (("task", task, Discrimination), ("gates", gates, Gates)):
-        if not isinstance(value, kind):
-            advice = "See `lf.Discrimination` and `lf.networks.gates`; a function of yours is a subclass of `Gates`."
-            refuse(f"`{name}`", value, f"a {kind.__name__}", advice)
-    if task.loss != "mse" or task.outputs != 1:
-        got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
-        refuse("The task for gates", got, "mean squared error with one number a class", "Use loss='mse'.")
     second, first = np.zeros((1, 1, 1)), np.zeros((1, 1))
     parts = zip(task.stimuli, task.priors, task.targets()[:, 0], strict=True)
     for index, (stimulus, prior, label) in enumerate(parts):
-        stimulus.require_one("for gates")
         moments = gate_moments(stimulus, gates, draws, seed + index, pulls=bool(label))
         if moments is None:
             return None
@@ -294,6 +291,7 @@ def _flow(task: Discrimination, network: Network, draws: int | None, seed: int) 
     # Of this class exactly: one derived from it may have another readout.
     if type(network) is not GatedLinear:
         refuse("The network for GatedFlow", network, "a GatedLinear", "For example `lf.networks.GatedLinear()`.")
+    check_squares("gates", task)
     found = _groups(task, network.gates, draws, seed)
     if found is None:
         return None

@@ -122,7 +122,7 @@ def race(
 
 
 def _runner(name: str, gates: Gates, solution: GatedSolution) -> Runner:
-    rates = solution.rates[solution.rates > 0]
+    rates = solution.rates
     return Runner(
         name=name,
         gates=gates,
@@ -131,6 +131,6 @@ def _runner(name: str, gates: Gates, solution: GatedSolution) -> Runner:
         half_time=solution.time_to(0.5),
         most_time=solution.time_to(0.99),
         fastest=float(rates[0]),
-        slowest=float(rates[-1]),
+        slowest=float(min(rates[rates > 0], default=0.0)),  # 0 where the gates never open
         fields=solution.limit(),
     )
