@@ -237,7 +237,7 @@ def test_what_fails_is_named_with_what_to_try(name):
     assert said.verdict == "undecided"
     assert any(f"{assumption} fails" in one for one in said.doubts), said.doubts
     assert any(step in one for one in said.advice), said.advice
-    assert f"{assumption}" in str(said)
+    assert f"{assumption} fails" in str(said)
 
 
 def test_the_advice_helps():
@@ -268,6 +268,12 @@ def test_a_class_beside_data_is_drawn_from():
 def test_no_theory_covers_other_losses():
     said = lf.predict(drawn(NLGP, 1000, gain=3.0).replace(loss="absolute"))
     assert said.verdict == "undecided" and "No theory" in said.reason and said.evidence
+
+
+@pytest.mark.parametrize("mistake", [{"starts": 0}, {"seed": -1}, {"initial": np.zeros((4, 1, SIZE - 1))}], ids=str)
+def test_mistakes_are_errors_not_verdicts(mistake):
+    with pytest.raises(lf.InputError, match=f"`{next(iter(mistake))}`"):
+        lf.predict(drawn(NLGP, 100, gain=3.0), **mistake)
 
 
 def test_measured_chances_count_the_tries():

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields.lattice import matrix
 from localfields.networks import Committee, SingleNeuron, TwoLayer
 from localfields.stimuli import BlockPulse, SinglePulse
+from localfields.theory.base import whole
 from localfields.theory.linear import LinearResponse
 from localfields.theory.pulse import ExactPulse, atoms, num_atoms, pulse_response
 
@@ -30,11 +30,6 @@ PULSES = [
     BlockPulse((4, 6), 2),
     BlockPulse((4, 4), 2, coding="zero-one"),
 ]
-
-
-def whole(stimulus):
-    found = stimulus.covariance()
-    return matrix(found) if found.shape == stimulus.shape else found.reshape(stimulus.size, -1)
 
 
 def by_hand(stimulus):

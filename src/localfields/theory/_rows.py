@@ -19,6 +19,7 @@ from ..lattice import distance
 from ..marginals import Empirical
 from ..stimuli import Ising
 from ..stimuli.samples import Rows
+from ._draws import jackknife
 
 GROUPS = 40
 LEAST = 2 * GROUPS  # rows, below which nothing is measured
@@ -88,9 +89,11 @@ class Measurements:
         return fourth / second**2 - 3
 
     def law(self, weights: np.ndarray) -> Empirical:
-        """Law of a site: a bin is its mean twice, a deviation apart, or one value where there are few."""
-        count, first, second = np.tensordot(weights, self.binned, 1)
-        whole = self.binned.sum(axis=0)
+        """Law of a site: a bin is its mean twice, a deviation apart, or one value where there are few.
+
+        Weights change how much a bin counts, not where it is.
+        """
+        count, whole = weights @ self.binned[:, 0], self.binned.sum(axis=0)
         full = (whole[0] > 0) & (count > 0)
         count, whole = count[full], whole[:, full]
         mean = whole[1] / whole[0]
@@ -105,15 +108,19 @@ class Measurements:
         The logarithm of E|S|/√E[S²]; with `heavy` tails, of E|S|/(E√|S|)², which needs fewer moments.
         """
         half, one, two = np.tensordot(weights, self.moments, 1) / (weights @ self.counts)
-        seen = self.moments[:, 2].sum(axis=0) / self.counts.sum() > SMALLEST * self.quartic[:, 0].sum() / self.num
-        value = np.log(np.where(seen, one, 1)) - (2 * np.log(half) if heavy else 0.5 * np.log(np.where(seen, two, 1)))
-        return np.array([value[(self.which == k) & seen].mean() for k in self.present(seen)])
+        half, one, two = (np.log(np.where(self._seen, part, 1)) for part in (half, one, two))
+        value = one - (2 * half if heavy else 0.5 * two)
+        return np.array([value[(self.which == k) & self._seen].mean() for k in self.present])
 
-    def present(self, seen: np.ndarray | None = None) -> list[int]:
-        """The kinds of directions that vary by more than rounding."""
-        if seen is None:
-            seen = self.moments[:, 2].sum(axis=0) / self.num > SMALLEST * self.quartic[:, 0].sum() / self.num
-        return [k for k in range(len(self.kinds)) if ((self.which == k) & seen).any()]
+    @functools.cached_property
+    def _seen(self) -> np.ndarray:
+        """Which directions vary by more than rounding."""
+        return self.moments[:, 2].sum(axis=0) > SMALLEST * self.quartic[:, 0].sum()
+
+    @property
+    def present(self) -> list[int]:
+        """The kinds of such directions."""
+        return [k for k in range(len(self.kinds)) if ((self.which == k) & self._seen).any()]
 
     @property
     def ones(self) -> np.ndarray:
@@ -164,15 +171,15 @@ def flatness(found: Measurements, heavy: bool) -> Flatness:
     """Compare the kinds of directions by Hotelling's test on what is left when a group is left out."""
     value = found.flatness(found.ones, heavy)
     left = np.stack([found.flatness(one, heavy) for one in leave_one_out()])
-    kinds = tuple(found.kinds[k] for k in found.present())
+    kinds = tuple(found.kinds[k] for k in found.present)
     relative = left - left.mean(axis=1, keepdims=True)
-    errors = np.sqrt((GROUPS - 1) * relative.var(axis=0))
-    normal = math.log(1.1803405990160963) if heavy else 0.5 * math.log(2 / math.pi)  # of E|Z| over its scale
+    # Of a normal Z, E|Z|/(E√|Z|)² and E|Z|/√E[Z²].
+    normal = math.log(math.sqrt(math.pi) / math.gamma(0.75) ** 2) if heavy else 0.5 * math.log(2 / math.pi)
     contrast = left[:, kinds.index("site")] - left[:, kinds.index("random")]
-    error = math.sqrt((GROUPS - 1) * contrast.var())
+    error = float(jackknife(contrast))
     power = abs(value[kinds.index("site")] - normal) / error if error > 0 else math.inf
     p = hotelling(value[1:] - value[:1], left[:, 1:] - left[:, :1])
-    return Flatness(kinds, value - value.mean(), errors, p, power)
+    return Flatness(kinds, value - value.mean(), jackknife(relative), p, power)
 
 
 def hotelling(value: np.ndarray, left: np.ndarray) -> float:

@@ -71,7 +71,7 @@ def solve(
     start, count = _start(task, network, initial, members, seed)
     times = None if times is None else _check_times(times, count)
     with jax.enable_x64(True):
-        flow, swept = for_members(lambda one, net: theory.flow(one, net), task, network)
+        flow, swept = for_members(theory.flow, task, network)
         params = {name: jnp.asarray(values, jnp.float64) for name, values in start.items()}
         end = until if times is None else float(np.max(times))
         stiff = is_stiff(flow, swept, params, end) if solver == "auto" else solver == "stiff"
@@ -116,7 +116,7 @@ def _trajectory(
         outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
         specification=specification,
         manifest={**made_with(np.float64), "run_seconds": round(seconds, 4)},
-        stopped="at rest" if np.isfinite(events["rest"]).all() else "finished",
+        stopped="at rest" if np.isfinite(events.get("rest", np.nan)).all() else "finished",
         events=events,
     )
 

@@ -12,19 +12,13 @@ from ..networks import Committee, Network
 from ..networks.base import Params
 from ..tasks import Discrimination
 from ._pairs import erf_mean
-from .base import Covariance, Flow, Theory
-from .committee import ERF, check_gaussian, gaussian_classes, law_field
+from .base import Flow, Theory
+from .committee import ERF, GaussianFlow, check_gaussian, gaussian_classes, law_field
 
 
-class AbsoluteFlow(Flow):
+class AbsoluteFlow(GaussianFlow):
     """L = 1 − Σ_c p_c y_c E[ŷ | c], E ŷ = (1/K) Σ_k erf(b_k/√(2(1 + w_kᵀΣw_k))), and its gradient."""
 
-    covariances: tuple[Covariance, ...]
-    labels: jax.Array
-    priors: jax.Array
-    bias: jax.Array  # fixed biases, (K,)
-    l1: jax.Array
-    l2: jax.Array
     slope: float = eqx.field(static=True)
 
     def loss(self, params: Params) -> jax.Array:
@@ -35,10 +29,6 @@ class AbsoluteFlow(Flow):
             q = jnp.sum(w * jax.vmap(covariance)(w), axis=1)
             total = total - p * y * jnp.mean(erf_mean(self.slope**2 * q, self.slope * b))
         return total
-
-    def __call__(self, params: Params) -> tuple[jax.Array, Params]:
-        """Loss and gradient."""
-        return jax.value_and_grad(self.loss)(params)
 
 
 class AbsoluteCommittee(Theory):

@@ -28,7 +28,8 @@ from ._draws import BINS, GROUPS, Covariances, draws, jackknife, mean_square, si
 
 SITES = 4  # conditioned on, one after the other
 NEAREST = 64  # of the other sites, that the conditional mean and covariance are taken of
-FAILS = 5.0  # standard errors from which an assumption counts as contradicted
+SIGNIFICANT = 1e-6  # chance below which an assumption counts as contradicted
+FAR_CORRELATION, FAR_DEPENDENCE, FAR_Z = 0.25, 0.05, 5.0  # of the farthest sites (S1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,17 +96,18 @@ class StimulusCheck:
     conditional_covariance: Measured
 
     @property
-    def contradicted(self) -> tuple[str, ...]:
-        """Properties that the stimulus declares and the draws contradict.
+    def far_sites_depend(self) -> bool:
+        """Whether S1 fails: the farthest sites have a correlation above ¼, or their sizes one above 0.05."""
+        far = ((self.far_correlation, FAR_CORRELATION), (self.far_dependence, FAR_DEPENDENCE))
+        return any(bool(abs(one.value) > most and abs(one.z) > FAR_Z) for one, most in far)
 
-        S1 counts as contradicted when the farthest sites of this lattice have a correlation above ¼, or a dependence
-        above 0.05 beside it.
-        """
-        far = [(self.far_correlation, 0.25), (self.far_dependence, 0.05)]
+    @property
+    def contradicted(self) -> tuple[str, ...]:
+        """Properties that the stimulus declares and the draws contradict."""
         found = {
-            "S1": self.stimulus.weakly_dependent and any(abs(m.value) > most and abs(m.z) > FAILS for m, most in far),
-            "S2": self.stimulus.translation_invariant and self.shift.p < 1e-6,
-            "S3": self.stimulus.sign_symmetric and self.sign.p < 1e-6,
+            "S1": self.stimulus.weakly_dependent and self.far_sites_depend,
+            "S2": self.stimulus.translation_invariant and self.shift.p < SIGNIFICANT,
+            "S3": self.stimulus.sign_symmetric and self.sign.p < SIGNIFICANT,
         }
         return tuple(name for name, wrong in found.items() if wrong)
 

@@ -6,6 +6,7 @@ pairs of neurons, E[σ(S + b) σ(T + c)], which `_pairs` knows with their deriva
 
 from __future__ import annotations
 
+import abc
 import math
 from typing import Any, ClassVar
 
@@ -21,14 +22,14 @@ from ..networks.base import Params
 from ..stimuli import DenseGaussian, Gaussian
 from ..tasks import Discrimination
 from ._pairs import erf_mean, erf_pair, relu_mean, relu_pair, series
-from .base import Covariance, Flow, Theory, covariance_of
+from .base import Covariance, Flow, Theory, check_squares, covariance_of
 
 # Error functions, by what they multiply x with in erf(·/√2).
 ERF = {"erf": 1.0, "erf-unscaled": math.sqrt(2)}
 
 
-class CommitteeFlow(Flow):
-    """L = Σ_c p_c (y_c² − 2y_c/K Σ_k E[σ_k] + 1/K² Σ_kl E[σ_k σ_l]) and its gradient, for weights and biases."""
+class GaussianFlow(Flow):
+    """What flows on Gaussian data know of their task; `gaussian_classes` reads it."""
 
     covariances: tuple[Covariance, ...]
     labels: jax.Array
@@ -36,6 +37,19 @@ class CommitteeFlow(Flow):
     bias: jax.Array  # fixed biases, (K,)
     l1: jax.Array
     l2: jax.Array
+
+    @abc.abstractmethod
+    def loss(self, params: Params) -> jax.Array:
+        """Population loss."""
+
+    def __call__(self, params: Params) -> tuple[jax.Array, Params]:
+        """Loss and gradient."""
+        return jax.value_and_grad(self.loss)(params)
+
+
+class CommitteeFlow(GaussianFlow):
+    """L = Σ_c p_c (y_c² − 2y_c/K Σ_k E[σ_k] + 1/K² Σ_kl E[σ_k σ_l]) and its gradient, for weights and biases."""
+
     activation: str = eqx.field(static=True)
     terms: int = eqx.field(static=True)
 
@@ -61,10 +75,6 @@ class CommitteeFlow(Flow):
             return jnp.mean(erf_mean(own, b)), jnp.mean(pairs)
         return series(self.activation, self.terms, q, b)
 
-    def __call__(self, params: Params) -> tuple[jax.Array, Params]:
-        """Loss and gradient."""
-        return jax.value_and_grad(self.loss)(params)
-
 
 class CommitteeTheory(Theory):
     """What committees on Gaussian data have in common; the activation decides which of the two below serves."""
@@ -79,9 +89,7 @@ class CommitteeTheory(Theory):
         if type(network) not in (Committee, SingleNeuron) or network.activation not in self.activations:  # pyright: ignore[reportAttributeAccessIssue]
             advice = f"Its activation is to be {' or '.join(self.activations)}."
             refuse(f"The network for {name}", network, "a Committee or a SingleNeuron", advice)
-        if task.loss != "mse" or task.outputs != 1:
-            got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
-            refuse(f"The task for {name}", got, "mean squared error with one number a class", "Use loss='mse'.")
+        check_squares(name, task)
         check_gaussian(task, name, self.law)
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
@@ -97,8 +105,8 @@ class CommitteeTheory(Theory):
 
 def check_gaussian(task: Discrimination, name: str, law: str) -> None:
     """Refuse classes that a closed form for Gaussian data does not cover; it is named in the message."""
+    task.require_one(f"for {name}")
     for stimulus in task.stimuli:
-        stimulus.require_one(f"for {name}")
         if law == "exact" and not isinstance(stimulus, (Gaussian, DenseGaussian)):
             advice = "Use its `.gaussian_clone()`, or law='gaussian' to describe it by its covariance alone."
             refuse(f"Every stimulus for {name}", stimulus, "Gaussian", advice)
@@ -108,7 +116,7 @@ def check_gaussian(task: Discrimination, name: str, law: str) -> None:
 
 
 def gaussian_classes(task: Discrimination, network: Network) -> dict[str, Any]:
-    """What a flow on Gaussian data knows of its task, in the names of its fields."""
+    """The fields of a `GaussianFlow`."""
     return {
         "covariances": tuple(covariance_of(np.asarray(s.covariance(), np.float64), s.shape) for s in task.stimuli),
         "labels": jnp.asarray(task.targets()[:, 0]),

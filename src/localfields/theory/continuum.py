@@ -21,14 +21,14 @@ from ..lattice import Given, filtered, spectrum
 from ..tasks import Discrimination
 from .linear import pull_of
 
-Amplifier = Callable[[np.ndarray], np.ndarray]
+Function = Callable[[np.ndarray], np.ndarray]
 
 # An operator with eigenvalues below this fraction of its largest cannot be inverted on what float64 keeps.
 SMALLEST_EIGENVALUE = 1e-12
 
 
 def residual(
-    phi: Amplifier, rows: Sequence[np.ndarray], w: np.ndarray, *, ridge: float = 0.0, label: float = 1.0
+    phi: Function, rows: Sequence[np.ndarray], w: np.ndarray, *, ridge: float = 0.0, label: float = 1.0
 ) -> np.ndarray:
     """Left side of the steady-state equation, y φ(σ₁⋆w/√⟨σ₁⋆w, w⟩) − (σ₀ + σ₁)⋆w − ρw, at every point.
 
@@ -62,7 +62,7 @@ def residual(
     return label * driven(phi, row1, w) - filtered(spectrum(row0 + row1) / w.size + ridge, w)
 
 
-def driven(phi: Amplifier, row: np.ndarray, w: np.ndarray) -> np.ndarray:
+def driven(phi: Function, row: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Twice the response in the continuum, 2f = σ φ(σ₁⋆w/(σ√⟨σ₁⋆w, w⟩)), σ² = σ₁(0)."""
     seen = filtered(spectrum(row) / w.size, w)
     square = float(np.mean(seen * w))
@@ -102,7 +102,7 @@ def refined(task: Discrimination, factor: int) -> Discrimination:
 
 
 def steady_state(
-    phi: Amplifier,
+    phi: Function,
     task: Discrimination,
     start: np.ndarray | None = None,
     *,

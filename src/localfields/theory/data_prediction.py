@@ -18,20 +18,17 @@ import numpy as np
 from .._check import InputError
 from .._spec import Count
 from ..lattice import spectrum
-from ..networks import SingleNeuron
 from ..stimuli import Gaussian, Samples
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
-from ..trajectory import localized_from
 from . import _rows
-from ._data_flows import Look, finite_patterns, flows_of, follow
+from ._data_flows import Look, check_followed, finite_patterns, flows_of, follow
 from ._rows import Measurements, flatness
 from .amplifier import SLOPE, Amplifier
 from .assumptions import check_stimulus
-from .base import check_neuron
 from .evidence import ClassEvidence, DataPrediction, Interval
 from .hypercube import bump
-from .predict import AGREEMENT, STARTS, critical_of_rows, judge
+from .predict import AGREEMENT, STARTS, bump_and_wave, critical_of_rows, judge
 
 LEVEL = 1e-4  # chance below which a hypothesis is given up
 POWER = 6.0  # standard errors that an alternative must be away to have been seen
@@ -54,18 +51,17 @@ def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STA
     found = [Measurements(one) for one in stimuli]
     evidence = tuple(_evidence(c, one, two, labels[c]) for c, (one, two) in enumerate(zip(stimuli, found, strict=True)))
     pulls = [c for c, label in enumerate(labels) if (label != 0).any()]
-    finite = finite_patterns(task, stimuli)
+    finite = finite_patterns(stimuli)
     kinds = ({c: "finite" for c in pulls},) if finite is not None else _hypotheses(evidence, pulls)
     plain = task.replace(stimuli=(Gaussian(task.shape, xi=0.1),) * len(stimuli))
     facts = _facts(task, found, evidence, pulls)
     try:
-        if finite is None:
-            check_neuron("predict", plain, SingleNeuron())  # pyright: ignore[reportCallIssue]
-        members = Count(high=10**7).check("starts", starts) if initial is None else None
-        looks = [follow(plain, flows_of(plain, found, finite, one, evidence), initial, members, seed) for one in kinds]
+        check_followed(plain, finite is not None)
     except InputError as error:
         reason = f"No theory here covers the task: {error}"
         return DataPrediction("undecided", reason, "none", False, **facts, evidence=evidence, leaning="undecided")
+    members = Count(high=10**7).check("starts", starts) if initial is None else None
+    looks = [follow(plain, flows_of(plain, found, finite, one, evidence), initial, members, seed) for one in kinds]
     return _conclude(task, evidence, kinds, pulls, facts, looks)
 
 
@@ -190,11 +186,9 @@ def _conclude(
         doubts += _by_kurtosis(leaning, facts, by_sites)
     effective = min(one.effective for one in evidence)
     if effective < ROWS_A_SITE * task.size:
-        about = (
-            "" if effective == min(one.num for one in evidence) else ", counting rows that resemble the next as one,"
-        )
-        doubts.insert(0, f"{effective:.0f} samples{about} are few for {task.size} weights")
         ratio = min(one.num for one in evidence) / effective
+        about = "" if ratio == 1 else ", counting rows that resemble the next as one,"
+        doubts.insert(0, f"{effective:.0f} samples{about} are few for {task.size} weights")
         needed = max(needed, math.ceil(ROWS_A_SITE * task.size * ratio))
     verdict = "undecided" if doubts else leaning
     if doubts:
@@ -231,31 +225,26 @@ def _named(kinds: dict[int, str]) -> str:
     return " and ".join(sorted({NAMES[one] for one in kinds.values()}))
 
 
-def _limits(task: Discrimination, kinds: dict[int, str]) -> tuple[bool, float, float]:
-    """Whether the description is exact, and from which IPR a field is a bump, up to which a wave: as in `predict`."""
-    exact = "sites" not in kinds.values()
-    if exact:
-        return True, localized_from(task.size), localized_from(task.size)
-    return False, 3 / (task.size + 2), 2.1 / task.size
+def _exact(kinds: dict[int, str]) -> bool:
+    return "sites" not in kinds.values()
 
 
 def _judged(task: Discrimination, kinds: Any, facts: Any, look: Look) -> tuple[str, str, float, bool]:
-    exact, bump_from, wave_to = _limits(task, kinds)
-    ends = look.flow.ipr[:, -1, 0]
+    exact, ends = _exact(kinds), look.flow.ipr[:, -1, 0]
+    bump_from, wave_to = bump_and_wave(task.size, exact)
     localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
-    sure, facts = facts["elliptical"], {**facts, "elliptical": set(kinds.values()) == {"elliptical"}}
-    if set(kinds.values()) == {"elliptical"} and not sure:
-        cause = "As far as the rows can tell the response is linear"
-        return (*judge(task, ends, localized, oscillatory, facts, cause), localized, False)
-    if "finite" in kinds.values():
+    sure, elliptical, cause = facts["elliptical"], set(kinds.values()) == {"elliptical"}, None
+    if elliptical and not sure:
+        exact, cause = False, "As far as the rows can tell the response is linear"
+    elif "finite" in kinds.values():
         cause = "The samples are a few patterns, over which everything is summed"
-        return (*judge(task, ends, localized, oscillatory, facts, cause), localized, exact)
-    return (*judge(task, ends, localized, oscillatory, facts), localized, exact)
+    facts = {**facts, "elliptical": elliptical}
+    return (*judge(task, ends, localized, oscillatory, facts, cause), localized, exact)
 
 
 def _unsteady(task: Discrimination, kinds: Any, look: Look, leaning: str) -> list[str]:
     """Whether resamples of the rows would have been told something else."""
-    _, bump_from, wave_to = _limits(task, kinds)
+    bump_from, wave_to = bump_and_wave(task.size, _exact(kinds))
     agree = {"localized": look.resampled > bump_from, "oscillatory": look.resampled <= wave_to}.get(leaning)
     if agree is None or (agree.mean() >= AGREEMENT and (agree.mean(axis=1) > 0.5).all()):
         return []

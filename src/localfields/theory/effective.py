@@ -12,6 +12,7 @@ import numpy as np
 from .._check import Said, refuse
 from .._spec import Choice, Count, Row, declare
 from ..stimuli import Stimulus
+from ._draws import Covariances
 from .amplifier import Amplifier
 from .base import Covariance, NeuronTheory, Response, covariance_of
 
@@ -81,9 +82,8 @@ class EffectiveFlow(NeuronTheory):
 
     def response(self, stimulus: Stimulus) -> EffectiveResponse:
         """The response of one class through its amplifier."""
-        covariance = np.asarray(stimulus.covariance(), np.float64)
-        sites = covariance.reshape(stimulus.size, -1)
-        variance = covariance.flat[0] if covariance.shape == stimulus.shape else np.diagonal(sites)
+        covariance = Covariances(stimulus)
+        variance = covariance.variances()
         if np.ptp(variance) > 1e-9 * np.max(variance):
             got = Said(f"variances from {variance.min():.3g} to {variance.max():.3g}")
             refuse("The sites of a stimulus for EffectiveFlow", got, "of one variance", "Normalize every site.")
@@ -94,7 +94,7 @@ class EffectiveFlow(NeuronTheory):
             else:
                 function = amplifier.table()
             sd = jnp.asarray(float(np.sqrt(np.max(variance))))
-            return EffectiveResponse(covariance_of(covariance, stimulus.shape), sd, function)
+            return EffectiveResponse(covariance_of(covariance.values, stimulus.shape), sd, function)
 
     def _amplifier(self, stimulus: Stimulus) -> Amplifier:
         if self.amplifier == "samples":

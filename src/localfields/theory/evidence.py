@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from ._rows import Flatness
-from .assumptions import Measured, StimulusCheck
+from .assumptions import SIGNIFICANT, Measured, StimulusCheck
 from .predict import Prediction
 
-SIGNIFICANT = 1e-6  # chance below which an assumption counts as contradicted
 SMALL = 0.02  # deviation of a bounded function, below which a contradiction does not matter
-FAR_CORRELATION, FAR_DEPENDENCE, FAR_Z = 0.25, 0.05, 5.0  # of the farthest sites (S1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,12 +91,6 @@ class ClassEvidence:
         return bool(measured.value > SMALL and dataclasses.replace(measured, z=z).p < SIGNIFICANT)
 
     @property
-    def far_sites_depend(self) -> bool:
-        """Whether S1 fails: the farthest sites are correlated, or their sizes are."""
-        far = ((self.check.far_correlation, FAR_CORRELATION), (self.check.far_dependence, FAR_DEPENDENCE))
-        return any(bool(abs(one.value) > most and abs(one.z) > FAR_Z) for one, most in far)
-
-    @property
     def shifts_differ(self) -> bool:
         """Whether S2 fails, and is not brought about by drawing shifts."""
         return "shifts" not in self.declared and self._contradicted(self.check.shift)
@@ -120,7 +112,7 @@ class ClassEvidence:
             doubts.append(f"S2 fails in {name}: a site differs from the average site by {self.check.shift}")
             steps = 'preprocess="scale" where variances differ, "wrap" or "window" for patches with borders'
             advice.append(f'shifts differ: try {steps}, or symmetry="shifts", which draws every shift of a row')
-        if self.far_sites_depend and kind == "sites":
+        if self.check.far_sites_depend and kind == "sites":
             by = self.check.far_dependence
             doubts.append(f"S1 fails in {name}: the farthest sites depend on each other ({by}, of their sizes)")
             what = '"contrast-normalize" where the contrast of whole samples varies, "whiten" or'
@@ -137,11 +129,9 @@ class ClassEvidence:
     def lines(self) -> Iterator[tuple[str, str]]:
         """Rows of the report."""
         far = f"at distance {self.check.distances[-1]:.3g}"
-        held = "fails" if self.far_sites_depend else "holds"
-        yield (
-            "S1, far sites",
-            f"{held}: dependence {self.check.far_dependence}, " + (f"correlation {self.check.far_correlation} {far}"),
-        )
+        held = "fails" if self.check.far_sites_depend else "holds"
+        by = f"dependence {self.check.far_dependence}, correlation {self.check.far_correlation} {far}"
+        yield "S1, far sites", f"{held}: {by}"
         for name, measured, wrong, drawn in (
             ("S2, shifts", self.check.shift, self.shifts_differ, "shifts"),
             ("S3, signs", self.check.sign, self.signs_differ, "signs"),

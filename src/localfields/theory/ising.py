@@ -32,9 +32,9 @@ class ExactIsing(NeuronTheory):
 
     sgn(S) is replaced by a sum of `frequencies` sines, smooth over a width of about ‖w‖₁/`frequencies`. The response
     is exact to 1e-9 where no state has a preactivation that small, as for a bump. For generic fields the error at 256
-    frequencies is about 3e-3 on 16 sites and 1e-4 on 40, where single states are felt, and 1e-7 on 100; beyond, where
-    S is nearly normal, it is a fraction ⅜(ε/σ)⁴ with ε = ‖w‖₁/M and σ the deviation of S: 2e-6 on 1000 sites.
-    `adaptive_response` says it for a given field.
+    frequencies is about 1e-4 on 40 sites, where single states are felt, and 1e-7 on 100; beyond, where S is nearly
+    normal, it is a fraction ⅜(ε/σ)⁴ with ε = ‖w‖₁/M and σ the deviation of S: 2e-6 on 1000 sites.
+    `adaptive_response` says it for a given field. Rings of up to 20 sites are summed over their states, exactly.
 
     Example:
         >>> import localfields as lf
@@ -216,7 +216,7 @@ def adaptive_response(w: Any, coupling: float, tol: float = 1e-9) -> tuple[np.nd
     """
     w, coupling = as_field(w), float(Number().check("coupling", coupling))
     tol = float(Number(low=0).check("tol", tol))
-    if w.size <= 20:
+    if w.size <= MOST_SUMMED:
         return meet_in_the_middle_response(w, coupling), 0.0, 0
     check_frustration(coupling, w.size)
     with jax.enable_x64(True):

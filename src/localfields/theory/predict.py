@@ -15,14 +15,14 @@ import numpy as np
 
 from .._check import InputError, Said, refuse
 from .._spec import Count, num_members
-from ..lattice import matrix, spectrum
+from ..lattice import spectrum
 from ..networks import SingleNeuron
 from ..stimuli import BlockPulse, SinglePulse
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
 from .amplifier import Amplifier
-from .base import Theory
+from .base import Theory, alike
 from .best import BestKnown, is_exact, labelled
 from .hypercube import hypercube_bump
 from .pulse import ExactPulse
@@ -155,10 +155,9 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
 
     members = Count(high=10**7).check("starts", starts) if initial is None else None
     flow = solve(task, theory, initial=initial, members=members, seed=seed, until=UNTIL, rest=REST, tolerance=TOLERANCE)
-    # The effective flow errs to the broad side: where it ends more concentrated than noise, the real field is more so.
-    bump, wave = (localized_from(task.size),) * 2 if exact else (3 / (task.size + 2), 2.1 / task.size)
+    bump_from, wave_to = bump_and_wave(task.size, exact)
     ends = flow.ipr[:, -1, 0]
-    localized, oscillatory = float(np.mean(ends > bump)), float(np.mean(ends <= wave))
+    localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
     verdict, reason = judge(task, ends, localized, oscillatory, facts)
     doubt = "" if exact or verdict == "undecided" else _doubt(task, verdict, facts)
     if doubt:
@@ -177,6 +176,14 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
         localized_starts=localized,
         flow=flow,
     )
+
+
+def bump_and_wave(size: int, exact: bool) -> tuple[float, float]:
+    """Beyond which IPR the end of a flow counts as a bump, and up to which as a wave.
+
+    The effective flow errs to the broad side: where it ends more concentrated than noise, the real field is more so.
+    """
+    return (localized_from(size), localized_from(size)) if exact else (3 / (size + 2), 2.1 / size)
 
 
 def _doubt(task: Discrimination, verdict: str, facts: dict[str, Any]) -> str:
@@ -200,6 +207,7 @@ def _facts(task: Discrimination) -> dict[str, Any]:
     weights = np.abs(task.targets()[:, 0]) * np.asarray(task.priors)
     stimulus = task.stimuli[int(np.argmax(weights))]
     law = stimulus.marginal()
+    amplifier = None if law is None else Amplifier(law)
     try:
         dominance = hypercube_bump(task).dominance
     except InputError:
@@ -207,8 +215,8 @@ def _facts(task: Discrimination) -> dict[str, Any]:
     return {
         "excess_kurtosis": math.nan if law is None else float(law.excess_kurtosis),
         "tail_index": math.nan if law is None else float(law.tail_index),
-        "amplifier_index": math.nan if law is None else float(Amplifier(law).index),
-        "crossings": () if law is None else tuple(float(a) for a in Amplifier(law).crossings()),
+        "amplifier_index": math.nan if amplifier is None else float(amplifier.index),
+        "crossings": () if amplifier is None else tuple(float(a) for a in amplifier.crossings()),
         "critical_kurtosis": critical_kurtosis(task),
         "elliptical": all(one.elliptical for one in labelled(task)),
         "dominance": dominance,
@@ -218,11 +226,9 @@ def _facts(task: Discrimination) -> dict[str, Any]:
 
 def _fastest(task: Discrimination) -> float:
     """Largest eigenvalue of the mean second moment of the classes: the fastest rate of the flow."""
-    moments = [np.asarray(one.covariance(), np.float64) + one.mean() ** 2 for one in task.stimuli]
-    if all(row.shape == task.shape for row in moments):
-        return float(np.max(sum(p * spectrum(row) for p, row in zip(task.priors, moments, strict=True))))
-    whole = [matrix(one) if one.shape == task.shape else one.reshape(task.size, -1) for one in moments]
-    return float(np.linalg.eigvalsh(sum(p * one for p, one in zip(task.priors, whole, strict=True)))[-1])
+    classes = zip(task.priors, alike(task), task.stimuli, strict=True)
+    mean = np.asarray(sum(p * (values + one.mean() ** 2) for p, values, one in classes))
+    return float(np.max(spectrum(mean)) if mean.shape == task.shape else np.linalg.eigvalsh(mean)[-1])
 
 
 def judge(

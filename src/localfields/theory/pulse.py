@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import num_members
 from ..networks import Network
 from ..networks.base import Params
 from ..stimuli import BlockPulse, SinglePulse, Stimulus
@@ -152,19 +151,21 @@ class ExactPulse(Theory):
         """
         network.check_outputs(task.outputs)
         for value in (task, network):
-            if num_members(value) is not None:
-                refuse("What ExactPulse solves", Said("a sweep"), "one task and one network", "Solve each by itself.")
-        found = [atoms(stimulus) for stimulus in task.stimuli]
-        counts = [len(p) for _, p in found]
-        with jax.enable_x64(True):
-            return PulseFlow(
-                x=jnp.asarray(np.concatenate([x for x, _ in found])),
-                p=jnp.asarray(np.concatenate([prior * p for prior, (_, p) in zip(task.priors, found, strict=True)])),
-                targets=jnp.asarray(np.repeat(task.targets(), counts, axis=0)),
-                network=jax.tree.map(_leaf, network),
-                task=jax.tree.map(_leaf, task),
-            )
+            value.require_one("for ExactPulse")
+        return summed_flow(task, network, [atoms(stimulus) for stimulus in task.stimuli])
 
 
-def _leaf(value: Any) -> jax.Array:
-    return jnp.asarray(value, jnp.float64)
+def summed_flow(task: Discrimination, network: Network, found: list[tuple[np.ndarray, np.ndarray]]) -> PulseFlow:
+    """The flow of a task from the patterns of each class, (num, size), and their probabilities, (num,)."""
+
+    def leaf(value: Any) -> jax.Array:
+        return jnp.asarray(value, jnp.float64)
+
+    with jax.enable_x64(True):
+        return PulseFlow(
+            x=leaf(np.concatenate([x for x, _ in found])),
+            p=leaf(np.concatenate([prior * p for prior, (_, p) in zip(task.priors, found, strict=True)])),
+            targets=leaf(np.repeat(task.targets(), [len(p) for _, p in found], axis=0)),
+            network=jax.tree.map(leaf, network),
+            task=jax.tree.map(leaf, task),
+        )

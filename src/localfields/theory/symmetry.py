@@ -12,10 +12,9 @@ import numpy as np
 
 from .._check import Said, refuse
 from .._spec import Row
-from ..lattice import matrix
 from ..marginals import TwoPoint
 from ..stimuli import Stimulus
-from .base import Response
+from .base import Response, whole
 from .hypercube import MOST_IN_HALVES, as_field
 from .linear import LinearResponse, response_jacobian
 from .separation import separation
@@ -117,15 +116,11 @@ def jacobian(of: Stimulus | Response, w: Any) -> np.ndarray:
     if of.size != w.size or not w.any():
         refuse("`w`", Said(f"{w.size} numbers" if w.any() else "zero"), f"a field of {of.size} sites", "Give one.")
     if of.elliptical:
-        values = of.covariance()
-        whole = matrix(values) if values.shape == of.shape else values.reshape(w.size, w.size)
-        return response_jacobian(LinearResponse().slope_of(of), whole, w)
+        return response_jacobian(LinearResponse().slope_of(of), whole(of), w)
     if isinstance(of.marginal(), TwoPoint) and w.size <= MOST_IN_HALVES:
         if separation(w, w.size) == 0:
-            advice = "Move it off the wall: the response jumps there."
-            refuse(
-                "A field for the Jacobian on ±1 data", Said("one with ⟨w, x⟩ = 0 for some x"), "in a chamber", advice
-            )
+            got, advice = Said("one with ⟨w, x⟩ = 0 for some x"), "Move it off the wall: the response jumps there."
+            refuse("A field for the Jacobian on ±1 data", got, "in a chamber", advice)
         return np.zeros((w.size, w.size))
     advice = "Give `EffectiveFlow().response(stimulus)` for that of the effective response."
     refuse("The stimulus for a Jacobian", of, f"elliptical, or ±1 on at most {MOST_IN_HALVES} sites", advice)

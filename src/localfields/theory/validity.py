@@ -22,7 +22,7 @@ from ..trajectory import Trajectory, inverse_participation_ratio
 from ._draws import BINS, GROUPS, NUMBERS, Covariances, draws, jackknife, mean_square, signed_root
 from .base import NeuronTheory, Response
 from .effective import EffectiveFlow
-from .ising import ExactIsing, adaptive_response
+from .ising import MOST_SUMMED, ExactIsing, adaptive_response
 from .linear import LinearResponse
 from .pulse import num_atoms, pulse_response
 
@@ -191,17 +191,13 @@ def _records(
 def _known_response(stimulus: Stimulus) -> Callable[[np.ndarray], np.ndarray] | None:
     """The response of a law for which it is known, as a function of unit fields (record, size); else None."""
     if isinstance(stimulus, Ising):
-        if stimulus.size <= 20:
+        if stimulus.size <= MOST_SUMMED:
             return lambda fields: np.array([adaptive_response(w, stimulus.coupling)[0] for w in fields])
-        with jax.enable_x64(True):
-            response = ExactIsing(frequencies=1024).response(stimulus)  # to 3e-5 on 40 sites
-        return functools.partial(_one_by_one, response)
+        return functools.partial(_one_by_one, ExactIsing(frequencies=1024).response(stimulus))  # to 3e-5 on 40 sites
     if isinstance(stimulus, (SinglePulse, BlockPulse)) and num_atoms(stimulus) * stimulus.size < NUMBERS:
         return lambda fields: np.array([pulse_response(w, stimulus) for w in fields])
     if stimulus.elliptical:
-        with jax.enable_x64(True):
-            response = LinearResponse().response(stimulus)
-        return functools.partial(_one_by_one, response)
+        return functools.partial(_one_by_one, LinearResponse().response(stimulus))
     return None
 
 
