@@ -5,6 +5,7 @@ import math
 import numpy as np
 import scipy.special
 
+from localfields._spec import registered
 from localfields.marginals import (
     Algebraic,
     Empirical,
@@ -47,6 +48,7 @@ LAWS = [
     Empirical(ATOMS),
     Empirical(np.random.default_rng(1).standard_t(3, 10_000)),
 ]
+LAWS += [cls() for cls in registered("marginal").values() if cls not in {type(law) for law in LAWS}]
 EIGHT = [  # the marginals of the derivative checks
     Normal(),
     Uniform(),

@@ -18,5 +18,7 @@ def covariance(stimulus):
 
 def gated(w, v, sigma):
     """E[1(⟨w, X⟩ > 0) ReLU⟨v, X⟩ X]: the gradient of E[ReLU ReLU]."""
-    w, v, sigma = map(jnp.asarray, (w, v, sigma))
-    return np.asarray(jax.grad(lambda w: relu_pair(w @ sigma @ w, v @ sigma @ v, w @ sigma @ v))(w))
+    return np.asarray(_slope(*map(jnp.asarray, (w, v, sigma))))
+
+
+_slope = jax.jit(jax.grad(lambda w, v, sigma: relu_pair(w @ sigma @ w, v @ sigma @ v, w @ sigma @ v)))

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.linalg
 import scipy.optimize
 import scipy.special
 
 from localfields._check import InputError
-from localfields._spec import registered
 from localfields.marginals import (
     Algebraic,
     Empirical,
@@ -29,9 +29,6 @@ from localfields.theory.amplifier import SLOPE, Amplifier
 
 from .amplified import EIGHT, LAWS, TAILS, A, direct, named, ratio
 from .sheet import rounds_to
-
-LAWS += [cls() for cls in registered("marginal").values() if cls not in {type(law) for law in LAWS}]
-
 
 # -- §2.1: general variance -------------------------------------------------------------------------------------
 

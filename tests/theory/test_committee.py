@@ -34,6 +34,10 @@ def params_of(network, rng, scale=0.5):
     return params
 
 
+# A flow is passed, not closed over: tasks of one shape then share a program.
+evaluate = jax.jit(lambda flow, params: flow(params))
+
+
 # -- loss and gradient ------------------------------------------------------------------------------------------------
 
 TASKS = {
@@ -74,13 +78,12 @@ def test_loss_and_gradient(activation, name, key):
     task, network = TASKS[name], committee(activation)
     flow = theory_of(activation).flow(task, network)
     params = params_of(network, np.random.default_rng(2))
-    both = jax.jit(lambda params: flow(params))
-    loss, gradient = both(params)
+    loss, gradient = evaluate(flow, params)
     # By central differences of the loss.
     for part, values in params.items():
         found = np.asarray(gradient[part])
         for index in np.ndindex(values.shape):
-            ends = [float(both(params | {part: values.at[index].add(step)})[0]) for step in (1e-5, -1e-5)]
+            ends = [float(evaluate(flow, params | {part: values.at[index].add(step)})[0]) for step in (1e-5, -1e-5)]
             assert abs((ends[0] - ends[1]) / 2e-5 - found[index]) < 1e-9, (part, index)
     # By draws.
     mean, error = drawn(task, network, params, key)
@@ -100,7 +103,7 @@ def test_loss_is_the_formula_of_the_sheet():
     """§4.2 as printed there, with its ½: half of ours."""
     network, rng = committee(hidden=2), np.random.default_rng(9)
     params = params_of(network, rng)
-    loss, gradient = lf.theory.GaussianCommittee().flow(TASKS["zero-one"], network)(params)
+    loss, gradient = evaluate(lf.theory.GaussianCommittee().flow(TASKS["zero-one"], network), params)
     w = np.asarray(params["weights"])
     zero, one = map(covariance, GAUSSIANS[:2])
     pairs = sum(
@@ -122,7 +125,7 @@ def test_loss_is_the_formula_of_the_sheet():
 
 def bias_flow(task, network, params):
     """−∂L/∂b, with the ½ of the notes."""
-    return -0.5 * np.asarray(theory_of(network.activation).flow(task, network)(params)[1]["biases"])
+    return -0.5 * np.asarray(evaluate(theory_of(network.activation).flow(task, network), params)[1]["biases"])
 
 
 @pytest.mark.parametrize("b", [0.0, 0.7, -1.2])
@@ -170,12 +173,12 @@ def many_neurons(w, b, right):
 
 def test_bias_flow_of_many_neurons():
     network = committee("erf", 3)
-    flow = jax.jit(lambda params: lf.theory.ErfCommittee().flow(TASKS["signs"], network)(params)[1]["biases"][0])
+    flow = lf.theory.ErfCommittee().flow(TASKS["signs"], network)
     errors = []
     for seed in range(20):
         params = params_of(network, np.random.default_rng(seed))
         w, b = (np.asarray(params[name]) for name in ("weights", "biases"))
-        found = -0.5 * float(flow(params))
+        found = -0.5 * float(evaluate(flow, params)[1]["biases"][0])
         assert abs(many_neurons(w, b, right=True) - found) < 1e-14
         errors.append(abs(many_neurons(w, b, right=False) - found) / abs(found))
     assert min(errors) > 1e-6 and np.median(errors) > 0.17  # the sheet's: −0.0841 against −0.0697
@@ -188,9 +191,8 @@ def test_bias_flow_of_many_neurons():
 def test_symmetries(activation):
     task, network = TASKS["three"], committee(activation)
     flow = theory_of(activation).flow(task, network)
-    both = jax.jit(lambda params: flow(params))
     params = params_of(network, np.random.default_rng(6))
-    loss, gradient = both(params)
+    loss, gradient = evaluate(flow, params)
     moves = {
         "order of neurons": lambda name, values: values[jnp.asarray([2, 0, 1])],
         "shift": lambda name, values: jnp.roll(values, 2, axis=1) if name == "weights" else values,
@@ -198,13 +200,13 @@ def test_symmetries(activation):
         "sign": lambda name, values: -values if name == "weights" else values,
     }
     for what, move in moves.items():
-        moved = both({name: move(name, values) for name, values in params.items()})
+        moved = evaluate(flow, {name: move(name, values) for name, values in params.items()})
         np.testing.assert_allclose(moved[0], loss, rtol=0, atol=1e-14, err_msg=what)
         for name, values in gradient.items():
             np.testing.assert_allclose(moved[1][name], move(name, values), rtol=0, atol=1e-14, err_msg=what)
     # Neurons alike stay alike, and act as one.
-    alike = both({name: jnp.stack([values[0]] * 3) for name, values in params.items()})
-    alone = theory_of(activation).flow(task, committee(activation, 1))({k: v[:1] for k, v in params.items()})
+    alike = evaluate(flow, {name: jnp.stack([values[0]] * 3) for name, values in params.items()})
+    alone = evaluate(theory_of(activation).flow(task, committee(activation, 1)), {k: v[:1] for k, v in params.items()})
     ridge = 2 * task.l2 * float(jnp.sum(params["weights"][0] ** 2))
     accuracy = 1e-13 if activation != "sigmoid" else 1e-9
     assert abs(float(alike[0]) - float(alone[0]) - ridge) < accuracy
@@ -239,8 +241,8 @@ def test_fields_of_zeros_and_neurons_alike_have_derivatives_of_every_order(activ
 @pytest.mark.parametrize("network", [lf.networks.SingleNeuron(), committee(hidden=1)], ids=["neuron", "committee"])
 def test_one_neuron_is_that_of_the_linear_response(name, network):
     params = params_of(network, np.random.default_rng(8))
-    found = lf.theory.GaussianCommittee().flow(TASKS[name], network)(params)
-    expected = lf.theory.LinearResponse().flow(TASKS[name], lf.networks.SingleNeuron())(params)
+    found = evaluate(lf.theory.GaussianCommittee().flow(TASKS[name], network), params)
+    expected = evaluate(lf.theory.LinearResponse().flow(TASKS[name], lf.networks.SingleNeuron()), params)
     np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(found[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-12)
 
@@ -251,10 +253,10 @@ def test_biases_that_are_not_trained(kind):
     params = params_of(trained, np.random.default_rng(6))
     signs = [1, 1, -1, -1] if kind == "halves" else [1] * 4
     params["biases"] = 0.7 * jnp.asarray(signs, float)
-    expected = lf.theory.ErfCommittee().flow(TASKS["signs"], trained)(params)
-    found = lf.theory.ErfCommittee().flow(TASKS["signs"], given)({"weights": params["weights"]})
-    assert set(found[1]) == {"weights"} and float(found[0]) == float(expected[0])
-    np.testing.assert_array_equal(found[1]["weights"], expected[1]["weights"])
+    expected = evaluate(lf.theory.ErfCommittee().flow(TASKS["signs"], trained), params)
+    found = evaluate(lf.theory.ErfCommittee().flow(TASKS["signs"], given), {"weights": params["weights"]})
+    assert set(found[1]) == {"weights"} and float(found[0]) == pytest.approx(float(expected[0]), abs=1e-15)
+    np.testing.assert_allclose(found[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-15)
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -287,9 +289,9 @@ def test_what_is_not_covered_is_refused(name):
 
 def test_any_law_by_its_covariance():
     network, params = committee(), params_of(committee(), np.random.default_rng(6))
-    found = lf.theory.GaussianCommittee("gaussian").flow(NLGP, network)(params)
+    found = evaluate(lf.theory.GaussianCommittee("gaussian").flow(NLGP, network), params)
     clones = lf.Discrimination(*(stimulus.gaussian_clone() for stimulus in NLGP.stimuli))
-    expected = lf.theory.GaussianCommittee().flow(clones, network)(params)
+    expected = evaluate(lf.theory.GaussianCommittee().flow(clones, network), params)
     np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-14)
     assert exact_flow(NLGP, network) is None and exact_flow(clones, network) is not None
 
@@ -329,7 +331,7 @@ def test_exact_training_follows_the_flow(activation, name):
         assert np.abs(2 * twice - once - expected).max() < 0.1 * errors[1], part
 
 
-LARGE = [(activation, hidden) for activation in ("relu", "erf") for hidden in (1, 2, 12)]
+LARGE = [(activation, hidden) for activation in ("relu", "erf") for hidden in (1, 12)]
 
 
 @pytest.mark.parametrize("activation, hidden", LARGE)

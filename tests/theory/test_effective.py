@@ -152,7 +152,7 @@ def differences(flow, w, step=1e-5):
     return np.array([(loss(w + step * one) - loss(w - step * one)) / (2 * step) for one in np.eye(w.size)])
 
 
-@pytest.mark.parametrize("name", CASES := list(CLASSES))
+@pytest.mark.parametrize("name", CLASSES)
 def test_an_exact_flow_is_the_gradient_of_its_loss(name):
     settings = dict(CLASSES[name])
     stimuli = [lf.stimuli.Gaussian((N,), xi=xi) for xi in settings.pop("xi")]
