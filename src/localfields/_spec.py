@@ -13,7 +13,7 @@ import inspect
 import math
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -372,9 +372,14 @@ def from_json(plain: Any) -> Any:
 
 def from_text(cls: type[Spec], options: dict[str, str]) -> Any:
     """Build a specification from command-line texts, `{"gain": "100"}`."""
-    kinds = {field.name: say.kind for field, say in fields(cls)}
     _check_names(cls, options)
-    return cls(**{name: kinds[name].parse(name, text) for name, text in options.items()})
+    return cls(**parse_fields(cls, options))
+
+
+def parse_fields(cls: type[Spec], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Values of some fields of a class, from their texts."""
+    kinds = {field.name: say.kind for field, say in fields(cls)}
+    return {name: kinds[name].parse(name, text) for name, text in texts.items()}
 
 
 def to_text(value: Spec) -> dict[str, str]:

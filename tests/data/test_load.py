@@ -203,6 +203,7 @@ MISTAKES = {
     "bomb": (lambda d: bomb(d / "a.npz"), r"read as a whole, got .*GB.*np\.save"),
     "several arrays": (lambda d: write_npz(d / "a.npz", a=ROWS, b=ROWS), "must be one, got a, b.*Name one:"),
     "other variable": (lambda d: str(write_npz(d / "a.npz", rows=ROWS)) + ":row", "Did you mean `rows`"),
+    "variable of an npy": (lambda d: f"{saved(d / 'a.npy', ROWS)}:x", "without a name after .*holds one array"),
     "ragged csv": (lambda d: write_csv(d / "a.csv", "1,2\n3,4\n5\n"), "as many in every line, got 1 numbers in line 3"),
     "words in csv": (lambda d: write_csv(d / "a.csv", "1,2\n3,x\n"), "numbers joined by commas, got '3,x' in line 2"),
     "csv of names": (lambda d: write_csv(d / "a.csv", "a,b\n"), "2 to 4 axes|at least two samples"),

@@ -34,6 +34,15 @@ def test_texts_come_back(name):
 def test_nested_values_come_back():
     texts = typed("copula") | {"marginal_law": "algebraic:k=7", "shape": "6x7", "kernel": "periodized"}
     assert texts_of(experiment_of(texts)) == texts
+    texts = typed("image-patches") | {"shape": "6x6", "preprocess": "wrap+whiten:cutoff=0.01+scale:each=all"}
+    assert texts.items() <= texts_of(experiment_of(texts)).items()
+
+
+def test_files_come_back(tmp_path):
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", np.eye(12) + (name == "b"))
+    texts = {"stimulus": "samples", "data": f"{tmp_path}/a.npy,{tmp_path}/b.npy", "symmetry": "signs"}
+    assert texts.items() <= texts_of(experiment_of(texts)).items()
 
 
 def test_the_command_line_reads_the_same(tmp_path, monkeypatch, capsys):
@@ -87,6 +96,7 @@ def test_what_cannot_be_typed_is_refused(experiment):
         ({"xi": "3"}, "differ"),
         ({"steps": "many"}, "steps"),
         ({"stimuli": "x"}, "stimuli"),
+        ({"hidden": "4"}, "`nlgp` and `single-neuron`"),
     ],
 )
 def test_wrong_texts_are_refused(wrong, says):

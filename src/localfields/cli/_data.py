@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._check import Said, refuse
-from ._options import Option, changed, field_options, option, parsed
+from ._options import Option, changed, field_options, option
 
 BLURS = "0,1"
 
@@ -43,12 +43,13 @@ def data_options() -> dict[str, Option]:
 def read_files(files: Sequence[str], own: dict[str, Option], task: dict[str, Option], values: dict[str, Any]) -> Any:
     """The task of some files, from options that are taken out of `values`: a file, a label or a blur a class."""
     from .. import data
+    from .._spec import parse_fields
     from ..stimuli import Samples
     from ..tasks import Discrimination
 
     given = changed(own, values)
     blur, labels = given.pop("blur", None), given.pop("classes", "")
-    read, said = parsed(Samples, given), parsed(Discrimination, changed(task, values))
+    read, said = parse_fields(Samples, given), parse_fields(Discrimination, changed(task, values))
     if len(files) > 1 and (labels or blur):
         name = "--classes" if labels else "--blur"
         refuse(f"`{name}`", Said(f"with {len(files)} files"), "an option of one file", "Each file is a class already.")

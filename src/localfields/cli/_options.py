@@ -65,14 +65,6 @@ def changed(own: Mapping[str, Option], values: dict[str, Any]) -> dict[str, str]
     return {name: text for name, text in given.items() if text != own[name][1]}
 
 
-def parsed(cls: type[Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Values of some fields of a class, from their texts."""
-    from .._spec import fields
-
-    kinds = {field.name: say.kind for field, say in fields(cls)}
-    return {name: kinds[name].parse(name, text) for name, text in texts.items()}
-
-
 def with_options(command: Any, options: Mapping[str, Option], cls: type[Any]) -> Callable:
     """Give a function of keywords the signature that tyro reads, and the name and words of a class."""
     from .._spec import name_of

@@ -6,11 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._check import unknown
-from .._spec import find, from_text, registered
-from ._options import Option, field_options, option
-
-NETWORK = option(str, "single-neuron", "architecture; its own options follow below", "NAME")
+from .._spec import name_of, registered
+from ._options import Option, changed, field_options, option
 
 OUTPUT = {
     "out": option(str, "", "file to write: .npz, .nc (netCDF) or .csv", "PATH"),
@@ -19,14 +16,23 @@ OUTPUT = {
 }
 
 
-def experiment_options() -> dict[str, Option]:
-    """The fields of an experiment itself, beside task, network and method."""
-    from ..experiments import Experiment
+def experiment_options(cls: Any) -> dict[str, dict[str, Option]]:
+    """The options that make an experiment on a stimulus, by the part of it whose fields they are."""
+    from ..experiments import Experiment, Training
+    from ..experiments.texts import DEFAULT_NETWORK
+    from ..tasks import Discrimination
 
-    return {name: one for name, one in field_options(Experiment).items() if name not in ("task", "network", "method")}
+    network = {"network": option(str, DEFAULT_NETWORK, "architecture; its own options follow below", "NAME")}
+    return {
+        "stimuli": field_options(cls),
+        "method": field_options(Training),
+        "": {"precision": field_options(Experiment)["precision"], **network},
+        "task": field_options(Discrimination),
+        "network": _network_options(),
+    }
 
 
-def network_options() -> dict[str, Option]:
+def _network_options() -> dict[str, Option]:
     """The fields of every network, as options that are empty unless given."""
     found = {}
     for cls in registered("network").values():
@@ -35,14 +41,16 @@ def network_options() -> dict[str, Option]:
     return found
 
 
-def read_network(name: str, given: dict[str, str]) -> Any:
-    """The network of that name with the options given; one that it does not have is refused."""
-    cls = find("network", name)
-    known = field_options(cls)
-    for option_name in given:
-        if option_name not in known:
-            unknown(f"An option of the network `{name}`", option_name.replace("_", "-"), known)
-    return from_text(cls, given)
+def joined(parts: dict[str, dict[str, Option]]) -> dict[str, Option]:
+    """The options of all parts."""
+    return {name: one for part in parts.values() for name, one in part.items()}
+
+
+def read_experiment(cls: Any, options: dict[str, Option], values: dict[str, Any]) -> Any:
+    """The experiment that some options tell, which are taken out of `values`."""
+    from ..experiments.texts import experiment_of
+
+    return experiment_of({"stimulus": name_of(cls), **changed(options, values)})
 
 
 def output_files(

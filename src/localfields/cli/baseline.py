@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._check import InputError, unknown
-from .._spec import Shape, fields, from_text, name_of, registered
+from .._spec import Shape, fields, from_text, name_of, parse_fields, registered
 from ..experiments.texts import read_classes
 from ._data import leading_files
-from ._options import changed, field_options, parsed, run_one_of, use_compilation_cache, with_options, working
+from ._options import changed, field_options, run_one_of, use_compilation_cache, with_options, working
 from ._run import OUTPUT, output_files, write_run
 
 ABOUT = """Fit a method that learns without labels to samples of a stimulus, and say which of its fields are localized:
@@ -57,7 +57,7 @@ def _command(method: Any, cls: Any) -> Any:
 
     def command(**values: Any) -> None:
         classes = _read_classes(cls, changed(own, values))
-        task = Discrimination(*classes, **parsed(Discrimination, changed(of_task, values)))
+        task = Discrimination(*classes, **parse_fields(Discrimination, changed(of_task, values)))
         baseline = from_text(method, changed(of_method, values))
         _fit(task, from_text(Fit, changed(of_fit, values)).replace(baseline=baseline), **values)
 

@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from .._spec import Count, name_of, registered
-from ._classes import read_task
 from ._data import data_options, leading_files, read_files
-from ._options import field_options, option, run_command, run_one_of, use_compilation_cache, with_options, working
+from ._options import (
+    changed,
+    field_options,
+    option,
+    run_command,
+    run_one_of,
+    use_compilation_cache,
+    with_options,
+    working,
+)
 from ._run import output_files
 
 OPTIONS = {
@@ -51,8 +59,10 @@ def run(argv: Sequence[str]) -> None:
 
 
 def _command(cls: Any, own: Any, task_options: Any) -> Any:
+    from ..experiments.texts import read_task
+
     def command(**values: Any) -> None:
-        _predict(read_task(cls, own, task_options, values), **values)
+        _predict(read_task(cls, changed({**own, **task_options}, values)), **values)
 
     return with_options(command, {**own, **OPTIONS, **task_options}, cls)
 

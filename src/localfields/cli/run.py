@@ -6,18 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .._spec import from_text, name_of, registered
-from ._classes import read_task
-from ._options import (
-    changed,
-    field_options,
-    option,
-    run_command,
-    run_one_of,
-    use_compilation_cache,
-    with_options,
-)
-from ._run import NETWORK, OUTPUT, LiveTable, experiment_options, network_options, output_files, read_network, show_run
+from .._spec import name_of, registered
+from ._options import option, run_command, run_one_of, use_compilation_cache, with_options
+from ._run import OUTPUT, LiveTable, experiment_options, joined, output_files, read_experiment, show_run
 
 OPTIONS = {
     "store": option(str, "", "folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH"),
@@ -42,36 +33,27 @@ or from a file, localfields run FILE.toml (or .json), such as
 
 def run(argv: Sequence[str]) -> None:
     """Read a file, or offer every registered stimulus."""
-    from ..experiments import Experiment, Training
+    from ..experiments import Experiment
 
     if argv and argv[0].endswith((".toml", ".json")):
-        from ..experiments.document import read_experiment
+        from ..experiments.document import read_experiment as read_document
 
         def of_file(**values: Any) -> None:
-            _run(read_experiment(argv[0]), **values)
+            _run(read_document(argv[0]), **values)
 
         run_command(with_options(of_file, OPTIONS, Experiment), argv[1:], f"localfields run {argv[0]}")
         return
-    commands = {name: _command(cls, field_options(Training)) for name, cls in registered("stimulus").items()}
+    commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields run", "stimulus", ABOUT)
 
 
-def _command(cls: Any, of_training: Any) -> Any:
-    from ..experiments import Experiment, Training
-    from ..tasks import Discrimination
-
-    own, of_task, of_network = field_options(cls), field_options(Discrimination), network_options()
-    of_whole = experiment_options()
+def _command(cls: Any) -> Any:
+    own = joined(experiment_options(cls))
 
     def command(**values: Any) -> None:
-        task = read_task(cls, own, of_task, values)
-        network = read_network(values.pop("network"), changed(of_network, values))
-        method = from_text(Training, changed(of_training, values))
-        more: Any = changed(of_whole, values)
-        _run(Experiment(task, network, method, **more), **values)
+        _run(read_experiment(cls, own, values), **values)
 
-    whole = {**own, **of_training, **of_whole, "network": NETWORK, **OPTIONS, **of_task, **of_network}
-    return with_options(command, whole, cls)
+    return with_options(command, {**own, **OPTIONS}, cls)
 
 
 def _run(experiment: Any, store: str, out: str, plot: bool, overwrite: bool) -> None:

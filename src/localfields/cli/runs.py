@@ -195,7 +195,8 @@ def _stimuli(spec: dict[str, Any]) -> str:
 
 
 def _name(value: Any) -> str:
-    kind = value.get("type", "") if isinstance(value, dict) else ""
+    """`nlgp` of a value of type `stimulus/nlgp`; one with nothing to tell is its name."""
+    kind = value.get("type", "") if isinstance(value, dict) else value if isinstance(value, str) else ""
     return str(kind).rpartition("/")[2]
 
 

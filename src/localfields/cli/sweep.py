@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._spec import Count, from_text, registered
-from ._classes import read_task
-from ._options import changed, field_options, option, run_command, run_one_of, use_compilation_cache, with_options
-from ._run import NETWORK, experiment_options, network_options, read_network
+from .._spec import Count, registered
+from ._options import option, run_command, run_one_of, use_compilation_cache, with_options
+from ._run import experiment_options, joined, read_experiment
 
 OPTIONS = {
     "seeds": option(str, "1", "how many seeds, from --seed on", "INT"),
@@ -48,7 +47,7 @@ what is missing."""
 
 def run(argv: Sequence[str]) -> None:
     """Read a file, or offer every registered stimulus."""
-    from ..experiments import Sweep, Training
+    from ..experiments import Sweep
 
     if argv and argv[0].endswith((".toml", ".json")):
         from ..experiments.document import read_sweep
@@ -58,36 +57,28 @@ def run(argv: Sequence[str]) -> None:
 
         run_command(with_options(of_file, RUN_OPTIONS, Sweep), argv[1:], f"localfields sweep {argv[0]}")
         return
-    of_training = {name: one for name, one in field_options(Training).items() if name != "members"}
-    commands = {name: _command(cls, of_training) for name, cls in registered("stimulus").items()}
+    commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields sweep", "stimulus", ABOUT)
 
 
-def _command(cls: Any, of_training: Any) -> Any:
-    from ..experiments import Experiment, Sweep, Training
-    from ..tasks import Discrimination
+def _command(cls: Any) -> Any:
+    from ..experiments import Sweep
 
-    own, of_task, of_network = field_options(cls), field_options(Discrimination), network_options()
-    of_whole = experiment_options()
-    rooms = {"stimuli.": own, "task.": of_task, "network.": of_network, "method.": of_training, "": of_whole}
+    parts = experiment_options(cls)
+    del parts["method"]["members"]  # a seed is a member
+    own = joined(parts)
 
     def command(**values: Any) -> None:
         axes = {}
-        for room, options in rooms.items():
+        for part, options in parts.items():
             for name in options:
-                values[name], found = _axes(f"{room}{name}", values[name])
+                values[name], found = _axes(f"{part}.{name}" if part else name, values[name])
                 axes |= found
-        task = read_task(cls, own, of_task, values)
-        network = read_network(values.pop("network"), changed(of_network, values))
-        method = from_text(Training, changed(of_training, values))
-        more: Any = changed(of_whole, values)
-        base = Experiment(task, network, method, **more)
+        base = read_experiment(cls, own, values)
         seeds, chunk = (Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk"))
         _sweep(Sweep(base, axes, seeds, values.pop("together"), chunk), **values)
 
-    own_options = {**OPTIONS, **RUN_OPTIONS}
-    whole = {**own, **of_training, **of_whole, "network": NETWORK, **own_options, **of_task, **of_network}
-    return with_options(command, whole, cls)
+    return with_options(command, {**own, **OPTIONS, **RUN_OPTIONS}, cls)
 
 
 def _axes(path: str, text: str) -> tuple[str, dict[str, list[Any]]]:

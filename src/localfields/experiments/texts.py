@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from .._check import InputError, Said, refuse, unknown
-from .._spec import Count, Number, Row, Spec, fields, find, from_text, name_of, text_of, to_text
+from .._spec import Count, Number, Row, Spec, fields, find, from_text, name_of, parse_fields, text_of, to_text
 from ..tasks import Discrimination
 from .experiment import Experiment, Training
 
@@ -41,8 +41,9 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
     more: Any = {"precision": given.pop("precision")} if "precision" in given else {}
     if given:
         known = [name for owner in parts for name in names_of(owner)]
-        unknown("A field of the experiment", next(iter(given)), ["stimulus", "network", *known, "precision"])
-    task = Discrimination(*read_classes(stimulus, parts[stimulus]), **_parsed(Discrimination, parts[Discrimination]))
+        what = f"A field of an experiment with `{name_of(stimulus)}` and `{name_of(network)}`"
+        unknown(what, next(iter(given)), ["stimulus", "network", *known, "precision"])
+    task = read_task(stimulus, {**parts[stimulus], **parts[Discrimination]})
     return Experiment(task, from_text(network, parts[network]), from_text(Training, parts[Training]), **more)
 
 
@@ -119,9 +120,15 @@ def default_texts(cls: type[Spec]) -> dict[str, str]:
     return {field.name: text_of(say.kind, field.default) for field, say in fields(cls)}
 
 
-def _parsed(cls: type[Spec], given: Mapping[str, str]) -> dict[str, Any]:
-    kinds = {field.name: say.kind for field, say in fields(cls)}
-    return {name: kinds[name].parse(name, text) for name, text in given.items()}
+def read_task(cls: Any, given: Mapping[str, str]) -> Discrimination:
+    """A task from texts of a stimulus's fields, one value for all classes or one a class, and of the task's own.
+
+    Raises:
+        InputError: When the classes do not differ, or a text is illegal.
+    """
+    of_task = {name: given[name] for name in names_of(Discrimination) if name in given}
+    classes = read_classes(cls, {name: text for name, text in given.items() if name not in of_task})
+    return Discrimination(*classes, **parse_fields(Discrimination, of_task))
 
 
 def read_classes(cls: Any, given: Mapping[str, str]) -> list[Any]:

@@ -28,6 +28,7 @@ LARGEST_WHOLE = 2**30  # bytes of what can only be read as a whole; .npy and zar
 LARGEST_TOLD = 1024  # numbers of an array that is written out in JSON
 MOST_AXES = 4  # one of samples, three of a lattice
 SUFFIXES = (".npy", ".npz", ".mat", ".csv", ".zarr")
+SINGLE = (".npy", ".csv")  # files of one array
 ONE_A_ROW = "Give one sample a row: (samples, sites), or (samples, height, width)."
 
 
@@ -52,6 +53,11 @@ class Source:
     opened: Callable[[], Any] = dataclasses.field(compare=False, repr=False)
 
     @property
+    def name(self) -> str:
+        """As it was given; empty for an array."""
+        return f"{self.path}:{self.variable}" if self.variable else self.path
+
+    @property
     def num(self) -> int:
         """Number of samples."""
         return self.shape[0]
@@ -62,8 +68,7 @@ class Source:
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     def __repr__(self) -> str:
-        name = f"{self.path}:{self.variable}" if self.variable else self.path
-        if name:
+        if name := self.name:
             return repr(name)
         return repr(self.values()) if self.small else f"<array of shape {self.shape}, {self.sha256[:12]}>"
 
@@ -141,8 +146,8 @@ class Data:
         return {**where, "sha256": value.sha256}
 
     def text(self, value: Any) -> str:
-        """The default as the command line has it: none."""
-        return ""
+        """As it is typed: the name of a file; an array of this process has none."""
+        return value.name if isinstance(value, Source) else ""
 
 
 _GIVEN: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
@@ -235,6 +240,8 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         refuse(f"`{name}`", text, f"a file ending in {', '.join(SUFFIXES)}", "In Python, an array can be given, too.")
+    if variable and suffix in SINGLE:
+        refuse(f"`{name}`", text, f"without a name after {path}", f"A {suffix} file holds one array.")
     try:
         state = os.stat(path)
     except (OSError, ValueError) as error:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import Said, refuse
-from .._spec import Choice, Nested, Spec, declare, name_of, number
+from .._spec import Choice, Nested, Spec, declare, number
 from ..lattice import along, distance
 
 CHUNK = 4096  # rows taken to float64 at a time
@@ -318,5 +318,5 @@ class Steps:
         return [one.to_json() for one in value]
 
     def text(self, value: tuple[Preprocess, ...]) -> str:
-        """The default as the command line has it."""
-        return "+".join(name_of(type(one)) for one in value) or "none"
+        """As it is typed: `center+whiten:cutoff=0.01`."""
+        return "+".join(map(Nested("preprocess").text, value)) or "none"
