@@ -1,6 +1,5 @@
 """The parts of the explorer's first page, without a server: addresses, presets, controls, runs, pictures."""
 
-import math
 import types
 
 import numpy as np
@@ -177,7 +176,7 @@ def records(first, last, members=2, sites=40):
 
 
 def watched(verdict="localized"):
-    told = say.Verdict(verdict, "", "", math.nan, math.nan, math.nan, math.nan, math.nan)
+    told = say.Verdict(verdict, "")
     return Watched(RING, experiment_of(RING), told)
 
 

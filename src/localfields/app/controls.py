@@ -225,7 +225,7 @@ class Controls:
 
     def _unfold(self, event: Any) -> None:
         held, self.quiet = self.quiet, True
-        self._make({name: text for name, text in self.texts.items() if name not in ("stimulus", "network")})
+        self._make_again()
         self.quiet = held
 
     def _most(self, name: str, owner: Any) -> float:
@@ -243,20 +243,18 @@ class Controls:
         """Another law: fields that both have keep their texts, and the classes differ again."""
         if self.quiet:
             return
-        held, self.quiet = self.quiet, True
-        kept = self.texts
-        known = {*names_of(find("stimulus", self.stimulus.value)), *names_of(find("network", self.network.value))}
-        known |= {*names_of(Discrimination), *names_of(Training)}
-        texts = {name: text for name, text in kept.items() if name in known}
-        self._make(texts)
+        self.quiet = True
+        self._make_again()
         if self.differ.value is None:
-            self._split(self._first_difference())
-        self.quiet = held
+            self._split(self.differ.options[0])
+        self.quiet = False
         self._changed()
 
-    def _first_difference(self) -> str:
-        """The number in which classes differ where nobody has said: the first that is not at the edge of its range."""
-        return self.differ.options[0]
+    def _make_again(self) -> None:
+        """Controls for other classes; texts of fields that they have as well are kept."""
+        owners = find("stimulus", self.stimulus.value), find("network", self.network.value), Discrimination, Training
+        known = {name for owner in owners for name in names_of(owner)}
+        self._make({name: text for name, text in self.texts.items() if name in known})
 
     def _split(self, name: str) -> None:
         """Give the classes different values of a field: a third of it and itself."""
@@ -271,10 +269,8 @@ class Controls:
     def _other_network(self, event: Any) -> None:
         if self.quiet:
             return
-        known = {*names_of(find("stimulus", self.stimulus.value)), *names_of(find("network", self.network.value))}
-        known |= {*names_of(Discrimination), *names_of(Training)}
         self.quiet = True
-        self._make({name: text for name, text in self.texts.items() if name in known})
+        self._make_again()
         self.quiet = False
         self._changed()
 

@@ -50,39 +50,29 @@ class Answer(Message):
 
     Attributes:
         samples: One array a class, (4, *shape).
-        covariances: One row a class, against distance 0, 1, … along the first axis.
         density: Of the labelled class's law, at places x; with `atoms` their probabilities instead.
         atoms: Whether the law is discrete.
         kurtosis: Its excess kurtosis.
         amplifier: φ(a) at correlations a from 0 to 1.
         slope: Of the straight line that is the amplifier of a normal law.
         notes: Warnings.
-        marginal_missing: Why there is no density or no amplifier; empty when there are both.
     """
 
     samples: tuple[np.ndarray, ...]
-    covariances: tuple[np.ndarray, ...]
     density: Curve | None
     atoms: bool
     kurtosis: float
     amplifier: Curve | None
     slope: float
     notes: tuple[str, ...] = ()
-    marginal_missing: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict(Message):
-    """What `predict` says, with its whole report as `text`."""
+    """What `predict` says, and why."""
 
     verdict: str
     reason: str
-    text: str
-    ipr: float
-    onset: float
-    critical_kurtosis: float
-    excess_kurtosis: float
-    largest_rate: float
 
 
 @dataclasses.dataclass(frozen=True)

@@ -66,7 +66,6 @@ class Task:
     stage: str
     lane: str
     number: int
-    worker: Worker | None = None
 
 
 @dataclasses.dataclass(eq=False)
@@ -308,7 +307,6 @@ class Pool:
                     continue
                 worker.task, worker.since = task, time.monotonic()
                 worker.stop_by, worker.why = None, ""
-                task.worker = worker
                 if task.stage in ("answer", "run"):
                     task.job.state, task.job.position = "running", 0
                     self._post(task.job, say.Started())
@@ -439,10 +437,7 @@ class Pool:
 
 def _without(stage: str, words: str) -> say.Message:
     """What is sent in place of a verdict or a theory that there is none of."""
-    if stage == "theory":
-        return say.Theory("", False, missing=words)
-    nan = float("nan")
-    return say.Verdict("undecided", words, words, nan, nan, nan, nan, nan)
+    return say.Theory("", False, missing=words) if stage == "theory" else say.Verdict("undecided", words)
 
 
 def _usual() -> str:

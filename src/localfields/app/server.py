@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import importlib
-import importlib.util
 import logging
 import secrets
 import signal
@@ -217,18 +216,15 @@ def serve(
 
 
 def page(service: Service, name: str) -> Callable[[], Any]:
-    """What makes a page of that name for each visitor; one that is not there yet says so."""
+    """What makes a page of that name for each visitor."""
 
     def make() -> Any:
         entered = service.enter()
         pn.state.on_session_destroyed(lambda context: service.leave())
         if not entered:  # the door was open when it was asked
             return pn.pane.Str(service.full())
-        module = _module(name)
-        if module is None:
-            return pn.pane.Str(f"There is no page `{name}` yet.")
         try:
-            return module.page(service)
+            return _module(name).page(service)
         except InputError as error:
             return pn.pane.Str(str(error))
         except Exception:  # for the one who runs the server, not for the visitor
@@ -239,9 +235,7 @@ def page(service: Service, name: str) -> Callable[[], Any]:
 
 
 def _module(name: str) -> Any:
-    """The module of a page, None where there is none."""
-    whole = f"{__package__}.{name}"
-    return None if importlib.util.find_spec(whole) is None else importlib.import_module(whole)
+    return importlib.import_module(f"{__package__}.{name}")
 
 
 def _first() -> str:

@@ -296,7 +296,7 @@ class RunView:
         low, high = (float(every.min()), float(every.max())) if np.isfinite(every).all() else (-1.0, 1.0)
         margin = 0.08 * (high - low or 1.0)
         _hold(self.lines.y_range, low - margin, high + 2 * margin)  # words stand above
-        which = f"member {member + 1}" if fields.shape[1] and run.neurons == 1 else f"neuron {neuron + 1}"
+        which = f"member {member + 1}" if run.neurons == 1 else f"neuron {neuron + 1}"
         self.lines.title.text = f"{self.title}: {which}"
         self.time.text = f"flow time {run.times[record]:.4g}"
 

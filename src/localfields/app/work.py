@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -55,7 +56,7 @@ def carry_out(stage: str, request: say.Request, limits: Limits, store: Store | N
 
 
 def answer(experiment: Experiment) -> say.Answer:
-    """Samples, covariances, marginal and amplifier of the task; of the first member's, where they are swept."""
+    """Samples, marginal and amplifier of the task; of the first member's, where they are swept."""
     from ..theory import Amplifier
     from ..theory.amplifier import SLOPE
 
@@ -63,26 +64,19 @@ def answer(experiment: Experiment) -> say.Answer:
     weights = np.abs(task.targets()).max(axis=1) * np.asarray(task.priors)
     stimulus = task.stimuli[int(np.argmax(weights))]
     law = density = amplifier = None
-    missing = ""
-    try:
+    with contextlib.suppress(InputError):  # of a law without a variance, say
         law = stimulus.marginal()
-        if law is None:
-            missing = "Its coordinates have no law in common."
-        else:
+        if law is not None:
             density = _density(law)
             a = np.linspace(0, 1, 101)
             amplifier = (a, Amplifier(law)(a))
-    except InputError as error:
-        missing = str(error)
     return say.Answer(
         samples=tuple(_samples(one, _seed(experiment)) for one in task.stimuli),
-        covariances=tuple(_row(one) for one in task.stimuli),
         density=None if density is None else density[:2],
         atoms=density is not None and density[2],
         kurtosis=math.nan if law is None else float(law.excess_kurtosis),
         amplifier=amplifier,
         slope=SLOPE,
-        marginal_missing=missing,
     )
 
 
@@ -93,18 +87,8 @@ def verdict(experiment: Experiment) -> say.Verdict:
     try:
         found = predict(_first(experiment.task))
     except InputError as error:
-        unknown = (math.nan,) * 5
-        return say.Verdict("undecided", str(error), str(error), *unknown)
-    return say.Verdict(
-        found.verdict,
-        found.reason,
-        str(found),
-        found.ipr,
-        found.onset,
-        found.critical_kurtosis,
-        found.excess_kurtosis,
-        found.largest_rate,
-    )
+        return say.Verdict("undecided", str(error))
+    return say.Verdict(found.verdict, found.reason)
 
 
 def _first(value: Any) -> Any:
@@ -118,17 +102,6 @@ def _seed(experiment: Experiment) -> int:
 
 def _samples(stimulus: Any, seed: int) -> np.ndarray:
     return np.asarray(stimulus.sample(seed, SHOWN), np.float32).reshape(SHOWN, *stimulus.shape)
-
-
-def _row(stimulus: Any) -> np.ndarray:
-    """Covariance against distance along the first axis; the mean over places, where it depends on them."""
-    values, n = np.asarray(stimulus.covariance(), np.float64), stimulus.shape[0]
-    if values.shape == stimulus.shape:
-        return values.reshape(n, -1)[: n // 2 + 1, 0]
-    whole = values.reshape(n, stimulus.size // n, n, stimulus.size // n)
-    same = np.einsum("iajb->ij", whole * np.eye(stimulus.size // n)[None, :, None, :]) / (stimulus.size // n)
-    place = np.arange(n)
-    return np.array([same[place, (place + d) % n].mean() for d in range(n // 2 + 1)])
 
 
 def _density(law: Any) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -268,7 +241,7 @@ class Run:
         series["weights"] = series["weights"].reshape(*lead, -1, *self.experiment.task.shape)
         steps = self.at[which]
         ends = series["weights"][:, 0], series["weights"][:, -1]
-        return Trajectory(steps, _times(self.method, steps)[..., :], *ends, series, (), {}, {})
+        return Trajectory(steps, _times(self.method, steps), *ends, series, (), {}, {})
 
     def _gates(self, found: Trajectory) -> None:
         made = gates(found, self.experiment)
