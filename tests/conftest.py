@@ -51,16 +51,19 @@ def checked(function):
     return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
 
 
+os.environ["XDG_CACHE_HOME"] = str(CACHE)  # so that all processes that tests start share their compiled programs
+os.environ.setdefault("EQX_ON_ERROR", "off")  # as the command line sets it, before equinox is imported
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jaxtyping.install_import_hook("localfields", f"{__name__}.checked")
 
 
 def pytest_configure(config):
     CACHE.mkdir(exist_ok=True)
     (CACHE / ".gitignore").write_text("*\n")
+    from localfields._start import use_compilation_cache
+
+    use_compilation_cache()
     # A program that cannot be kept, or that another process is still writing, is compiled anew.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache entry")
 

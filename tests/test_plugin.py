@@ -91,7 +91,7 @@ def plugin(folder, monkeypatch):
 
 
 def shell(*words, cwd, **environment):
-    settings = {**os.environ, "XDG_CACHE_HOME": str(ROOT / ".cache"), **environment}
+    settings = {**os.environ, **environment}
     words = [SCRIPT, *map(str, words)]
     return subprocess.run(words, capture_output=True, text=True, env=settings, cwd=cwd, timeout=120, check=False)
 

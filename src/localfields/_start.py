@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,10 +60,18 @@ def _told(error: Exception) -> Said:
     return Said(f"{type(error).__name__}: {shorten(error)}".rstrip("."))
 
 
+def leave_checks_out() -> None:
+    """Keep checks of the integrator's own out of compiled programs, which could not be kept between runs with them.
+
+    What they look at (that times increase) is looked at before. To be called before equinox is imported, in processes
+    that are ours: elsewhere the setting is the user's.
+    """
+    os.environ.setdefault("EQX_ON_ERROR", "off")
+
+
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs, apart for each kind of processor."""
     import hashlib
-    import os
     import platform
 
     import jax

@@ -1,22 +1,6 @@
-"""Processes of the explorer keep their compiled programs where the tests do."""
-
-import os
-from pathlib import Path
+"""A server for the tests of the explorer."""
 
 import pytest
-
-CACHE = Path(__file__).parents[2] / ".cache"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kept_programs():
-    before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(CACHE)
-    yield
-    if before is None:
-        del os.environ["XDG_CACHE_HOME"]
-    else:
-        os.environ["XDG_CACHE_HOME"] = before
 
 
 @pytest.fixture(scope="session")

@@ -344,3 +344,10 @@ def test_help(capsys):
     main(["predict", "kur", "--help"])
     out = capsys.readouterr().out
     assert all(f"--{name}" in out for name in ("xi", "k", "labels", "loss", "starts", "seed", "out", "plot"))
+
+
+def test_the_compiled_flow_is_kept_between_runs(run, folder, monkeypatch):
+    monkeypatch.delenv("EQX_ON_ERROR", raising=False)  # with checks of the integrator's own it could not be kept
+    done = run(*"predict gaussian --shape 6 --xi 0.5,1 --starts 1".split(), env={"XDG_CACHE_HOME": str(folder)})
+    assert done.returncode == 0, done.stderr
+    assert list(folder.rglob("jit__follow*"))

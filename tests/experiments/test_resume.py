@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -16,6 +15,7 @@ import pytest
 from bits import SPAWN, assert_same
 
 import localfields as lf
+from localfields._start import use_compilation_cache
 from localfields.store import Store
 from localfields.training import loop
 
@@ -42,8 +42,7 @@ def whole(experiment):
 
 def settle():
     """The settings of the tests, a checkpoint after every record."""
-    jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[2] / ".cache" / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    use_compilation_cache()
     loop.SYNC = loop.KEEP = loop.APART = 0
 
 

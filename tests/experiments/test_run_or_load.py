@@ -8,12 +8,12 @@ import os
 import threading
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 from bits import SPAWN, assert_same
 
 import localfields as lf
+from localfields._start import use_compilation_cache
 from localfields.experiments import Experiment
 from localfields.store import Store
 from localfields.training import loop
@@ -218,8 +218,7 @@ def test_threads_that_ask_at_once_compute_once(store, computed):
 
 def ask(number, path, marks, start):
     """Ask for the common experiment, then for one's own; a line in a file for each that is carried out."""
-    jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[2] / ".cache" / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    use_compilation_cache()
     run = Experiment.run
 
     def marked(self, **more):

@@ -8,7 +8,6 @@ import re
 import sys
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -82,12 +81,7 @@ def outside(tmp_path, monkeypatch):
     metrics, modules, plugins = dict(METRICS), list(_start.MODULES), list(_start.PLUGINS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(ROOT / ".cache"))
-    settings = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-    before = {name: getattr(jax.config, name) for name in settings}
     yield tmp_path
-    for name, value in before.items():
-        jax.config.update(name, value)
     METRICS.clear()
     METRICS.update(metrics)
     _start.MODULES[:], _start.PLUGINS[:] = modules, plugins

@@ -39,7 +39,9 @@ options:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
     from .._check import InputError
+    from .._start import leave_checks_out
 
+    leave_checks_out()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ξ and ∞ gets question marks, not a traceback

@@ -200,7 +200,7 @@ def _one(plan: Plan, tolerance: Any, flow: Any, params: Params, begin: jax.Array
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
         max_steps=MOST_STEPS,
         adjoint=diffrax.ForwardMode(),
-        throw=False,  # with a check of its own the program would never be taken from the compilation cache
+        throw=False,  # a program with a check of its own is never taken from the compilation cache: `leave_checks_out`
     )
     good = (found.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(found.ys["weights"]))
     # Here, where the records still are in the cache, not afterwards for all of them.
