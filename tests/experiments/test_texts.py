@@ -96,7 +96,7 @@ def test_what_cannot_be_typed_is_refused(experiment):
         ({"xi": "3"}, "differ"),
         ({"steps": "many"}, "steps"),
         ({"stimuli": "x"}, "stimuli"),
-        ({"hidden": "4"}, "`nlgp` and `single-neuron`"),
+        ({"hidden": "4"}, "the network `single-neuron` must be one of activation"),
     ],
 )
 def test_wrong_texts_are_refused(wrong, says):

@@ -177,13 +177,11 @@ def _print_table(found: Any) -> None:
 
 
 def _short(value: Any) -> str:
-    return (
-        ",".join(_short(one) for one in value)
-        if isinstance(value, list)
-        else f"{value:.4g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, list):
+        return ",".join(_short(one) for one in value)
+    if isinstance(value, dict):  # of a network, say
+        return str(value["type"]).rpartition("/")[2]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class _Bar:

@@ -10,7 +10,20 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from .._check import InputError, Said, refuse, unknown
-from .._spec import Count, Number, Row, Spec, fields, find, from_text, name_of, parse_fields, text_of, to_text
+from .._spec import (
+    Count,
+    Number,
+    Row,
+    Spec,
+    fields,
+    find,
+    from_text,
+    name_of,
+    parse_fields,
+    registered,
+    text_of,
+    to_text,
+)
 from ..tasks import Discrimination
 from .experiment import Experiment, Training
 
@@ -40,9 +53,11 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
     }
     more: Any = {"precision": given.pop("precision")} if "precision" in given else {}
     if given:
+        name = next(iter(given))
+        if any(name in names_of(cls) for cls in registered("network").values()):
+            unknown(f"A field of the network `{name_of(network)}`", name, names_of(network))
         known = [name for owner in parts for name in names_of(owner)]
-        what = f"A field of an experiment with `{name_of(stimulus)}` and `{name_of(network)}`"
-        unknown(what, next(iter(given)), ["stimulus", "network", *known, "precision"])
+        unknown("A field of the experiment", name, ["stimulus", "network", *known, "precision"])
     task = read_task(stimulus, {**parts[stimulus], **parts[Discrimination]})
     return Experiment(task, from_text(network, parts[network]), from_text(Training, parts[Training]), **more)
 
