@@ -386,10 +386,8 @@ def gates(found: Trajectory, experiment: Experiment) -> say.Gates | None:
 
 def _fixed_biases(network: Any) -> np.ndarray | None:
     """Biases that are not trained, (neuron,)."""
-    kind, value = getattr(network, "bias", "none"), getattr(network, "bias_value", 0.0)
-    if kind not in ("fixed", "halves") or np.ndim(value):
+    from ..theory.committee import fixed_biases
+
+    if getattr(network, "bias", "none") not in ("fixed", "halves") or np.ndim(network.bias_value):
         return None
-    sign = np.ones(network.hidden)
-    if kind == "halves":
-        sign[np.arange(network.hidden) >= network.hidden / 2] = -1
-    return (value * sign)[:NEURONS]
+    return fixed_biases(network)[:NEURONS]
