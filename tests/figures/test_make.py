@@ -111,14 +111,16 @@ def test_interrupted_and_called_again(tmp_path):
     np.testing.assert_array_equal(store.load(made.runs["first"]).weights, whole.weights)
 
 
-def test_a_verdict_follows_from_the_stored_run(tmp_path):
-    store, experiment = Store(tmp_path / "runs"), experiments("tiny")["first"]
-    assert make(TOY, "tiny", store, tmp_path).claims[0].verdict == "reproduced"
+@pytest.mark.parametrize(("scale", "verdict"), [("paper", "differs"), ("tiny", "not comparable")])
+def test_a_verdict_follows_from_the_stored_run(tmp_path, scale, verdict):
+    store, experiment = Store(tmp_path / "runs"), experiments(scale)["first"]
+    assert make(TOY, scale, store, tmp_path).claims[0].verdict == "reproduced"
     run = store.load(experiment.digest)
     store.remove(experiment.digest)
     store.save(experiment.canonical(), experiment.digest, dataclasses.replace(run, final=run.final + 100))
-    claim = make(TOY, "tiny", store, tmp_path).claims[0]
-    assert claim.verdict == "differs"
+    claim = make(TOY, scale, store, tmp_path).claims[0]
+    assert claim.verdict == verdict
+    assert ("smaller than the paper's" in claim.reason) == (scale != "paper")
     assert claim.measured == spread(np.linalg.norm(run.final + 100, axis=(1, 2)))
 
 

@@ -88,7 +88,8 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
     picture.set_layout_engine("none")  # laid out once, not for every format
     for suffix in SUFFIXES:
         publish(folder / (figure.stem + suffix), lambda path: _save(picture, path))
-    claims, questions = tuple(figure.claims(results)), tuple(figure.questions(results))
+    claims = tuple(_at_scale(claim, results) for claim in figure.claims(results))
+    questions = tuple(figure.questions(results))
     seconds = {name: seconds_of(run) for name, run in runs.items()}
     longest = max(seconds, key=lambda name: seconds[name], default=None)
     return Made(
@@ -106,6 +107,14 @@ def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Te
         questions=questions,
         extra=figure.extra,
     )
+
+
+def _at_scale(claim: Claim, results: Results) -> Claim:
+    """What runs smaller than the paper's do not show is no difference to the paper."""
+    if claim.verdict != "differs" or results.scale == "paper" or not results:
+        return claim
+    reason = f"It differs in these runs, which are smaller than the paper's. {claim.reason}"
+    return dataclasses.replace(claim, verdict="not comparable", reason=reason)
 
 
 def _run_all(experiments: Mapping[str, Experiment], store: Store, tell: Tell) -> dict[str, Trajectory]:
