@@ -19,7 +19,7 @@ from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdi
 
 SITES, XI = 40, (0.3, 0.7)
 SEEDS = 30
-RATE, STEPS = 0.1, 10_000  # the paper's
+RATE, STEPS, BATCH = 0.1, 10_000, 5000  # the paper's, whose draws are independent
 NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
 
 
@@ -299,7 +299,7 @@ def setting(scale: Scale) -> str:
         f"N = {SITES}, one ReLU neuron, ξ = {XI}, init_scale 0.001, lr {method.learning_rate:g}, {method.steps:,} "
         f"steps, {seeds} starts a value; NLGP at ten gains from 0.1 to 10, Kur at k = "
         f"{', '.join(f'{k:g}' for k in KURS.values)}. Estimator orbit with {draws} draws a step; 37 and 66 have the "
-        "gradient variance of the paper's 5000 independent draws."
+        f"gradient variance of the paper's {BATCH} independent draws."
     )
 
 
