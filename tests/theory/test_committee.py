@@ -253,10 +253,11 @@ def test_biases_that_are_not_trained(kind):
     params = params_of(trained, np.random.default_rng(6))
     signs = [1, 1, -1, -1] if kind == "halves" else [1] * 4
     params["biases"] = 0.7 * jnp.asarray(signs, float)
-    expected = evaluate(lf.theory.ErfCommittee().flow(TASKS["signs"], trained), params)
-    found = evaluate(lf.theory.ErfCommittee().flow(TASKS["signs"], given), {"weights": params["weights"]})
-    assert set(found[1]) == {"weights"} and float(found[0]) == pytest.approx(float(expected[0]), abs=1e-15)
-    np.testing.assert_allclose(found[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-15)
+    # Not compiled: two programs may round otherwise, and these are to be the same numbers.
+    expected = lf.theory.ErfCommittee().flow(TASKS["signs"], trained)(params)
+    found = lf.theory.ErfCommittee().flow(TASKS["signs"], given)({"weights": params["weights"]})
+    assert set(found[1]) == {"weights"} and float(found[0]) == float(expected[0])
+    np.testing.assert_array_equal(found[1]["weights"], expected[1]["weights"])
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -331,7 +332,7 @@ def test_exact_training_follows_the_flow(activation, name):
         assert np.abs(2 * twice - once - expected).max() < 0.1 * errors[1], part
 
 
-LARGE = [(activation, hidden) for activation in ("relu", "erf") for hidden in (1, 12)]
+LARGE = [(activation, hidden) for activation in ("relu", "erf") for hidden in (1, 2, 12)]
 
 
 @pytest.mark.parametrize("activation, hidden", LARGE)
