@@ -90,7 +90,12 @@ def test_ising_against_metropolis(report):
 
         return jax.lax.scan(step, start, jax.random.split(run_key, steps))[0]
 
-    exact = compiled(lf.stimuli.Ising((SITES,), coupling=coupling), chains)
+    stimulus = lf.stimuli.Ising((SITES,), coupling=coupling)
+    exact = compiled(stimulus, chains)
+    x = np.asarray(exact())
+    neighbors = (x * np.roll(x, 1, axis=1)).mean(axis=1)  # what was timed is also right, at five standard errors
+    error = neighbors.std(ddof=1) / np.sqrt(chains)
+    assert abs(neighbors.mean() - stimulus.covariance()[1]) < 5 * error < 0.1
     times = interleaved({"exact": exact, "metropolis": lambda: metropolis(jax.random.key(1))}, rounds=5)
     report(f"Ising: {steps} Metropolis steps / one exact draw", ratio(times, "metropolis", "exact"))
 
@@ -101,6 +106,7 @@ def test_floor_of_the_generator(report):
     times = interleaved({"bits": lambda: bits(jax.random.key(0)), "normals": normals(NUM, SITES)}, rounds=31)
     report("random bits alone / plain normals", ratio(times, "bits", "normals"))
     ours = jax.jit(lambda key: jax.random.normal(key, (NUM, SITES)))
+    assert np.array_equal(ours(make_key(0)), ours(jax.random.key(0)))
     pair = interleaved({"ours": lambda: ours(make_key(0)), "default": normals(NUM, SITES)}, rounds=31)
     report("plain normals from our keys / from JAX's default keys", ratio(pair, "ours", "default"))
     report("plain normals", 1e9 * float(np.median(times["normals"])) / (NUM * SITES), "ns each")
@@ -111,7 +117,7 @@ def test_first_answer(report):
     script = [sys.executable, "-m", "localfields.cli", "--help"]
     report(
         "localfields --help",
-        min(seconds(lambda: subprocess.run(script, capture_output=True)) for _ in range(5)),
+        min(seconds(lambda: subprocess.run(script, capture_output=True, check=True)) for _ in range(5)),
         "s",
         0.5,
     )
