@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from localfields._random import make_key
+from localfields._prng import make_key
 from localfields._spec import member
 from localfields.figures import fig1, fig3, fig5, fig8
 from localfields.training.estimators import class_counts, orbit, orbit_extra, sampled

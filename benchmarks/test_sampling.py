@@ -12,7 +12,7 @@ import pytest
 from conftest import interleaved, ratio, seconds
 
 import localfields as lf
-from localfields._random import make_key
+from localfields._prng import make_key
 
 NUM, SITES = 10_000, 40
 

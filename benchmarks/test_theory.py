@@ -13,7 +13,7 @@ import pytest
 from conftest import clock, seconds
 
 import localfields as lf
-from localfields.theory.ising import ising_response
+from localfields.theory.responses.ising import ising_response
 from localfields.trajectory import localized_from
 
 ISING = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=coupling) for coupling in (0.3, 0.7)))

@@ -10,7 +10,7 @@ from conftest import interleaved, ratio, seconds
 from test_sampling import normals
 
 import localfields as lf
-from localfields._random import make_key
+from localfields._prng import make_key
 from localfields.training.estimators import orbit, orbit_extra, sampled
 
 NEURON = lf.networks.SingleNeuron()

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from . import networks as networks
     from . import stimuli as stimuli
     from . import theory as theory
-    from ._check import InputError as InputError
     from ._spec import from_json as from_json
     from .analysis import Comparison as Comparison
     from .analysis import compare as compare
     from .analysis import measure as measure
     from .analysis import populations as populations
+    from .errors import InputError as InputError
     from .experiments import Experiment as Experiment
     from .experiments import Fit as Fit
     from .experiments import Solution as Solution
@@ -48,7 +48,7 @@ _names = {
     "Discrimination": "tasks",
     "Experiment": "experiments",
     "Fit": "experiments",
-    "InputError": "_check",
+    "InputError": "errors",
     "Prediction": "theory",
     "Record": "training",
     "Solution": "experiments",

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ._check import refuse, shorten
+from .errors import refuse, shorten
 
 
 def check_target(path: Path, suffixes: tuple[str, ...], overwrite: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jax.core import Tracer
 
-from ._check import InputError, Said, refuse, unknown
+from .errors import InputError, Said, refuse, unknown
 
 LARGEST_LATTICE = 2**24  # one float32 draw of it is 64 MB; beyond, a typing error is likelier than a wish
 

@@ -20,13 +20,13 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from ._check import Said, refuse, unknown
 from ._kinds import Choice as Choice
 from ._kinds import Count as Count
 from ._kinds import Number as Number
 from ._kinds import Row as Row
 from ._kinds import Seeds as Seeds
 from ._kinds import Shape as Shape
+from .errors import Said, refuse, unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -397,8 +397,9 @@ def text_of(kind: Any, value: Any) -> str:
 
 def discover(package: str, path: Sequence[str]) -> Iterator[str]:
     """Import every module of a folder of variants, so that a new file needs no other change (`_name` is no variant)."""
-    for module in pkgutil.iter_modules(path):
-        if module.name.startswith("_"):
+    for module in pkgutil.walk_packages(path, f"{package}."):
+        name = module.name.removeprefix(f"{package}.")
+        if name.rpartition(".")[2].startswith("_"):
             continue
-        importlib.import_module(f"{package}.{module.name}")
-        yield module.name
+        importlib.import_module(module.name)
+        yield name

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from ._check import Said, refuse, shorten
+from .errors import Said, refuse, shorten
 
 
 def load_plugins(names: Sequence[str]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._check import Said, refuse
 from ._spec import Count, Number
+from .errors import Said, refuse
 from .stimuli import DeadLeaves, ImagePatches, Samples, Stimulus
 from .stimuli._load import Data
 from .stimuli.preprocess import LowPass, Scale

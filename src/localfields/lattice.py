@@ -18,9 +18,9 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ._check import Said, refuse, shorten, show
 from ._spec import Number, Row, Shape, Spec, declare
 from ._types import namespace
+from .errors import Said, refuse, shorten, show
 
 # A dense root is one small matrix product per axis: measured faster than two FFTs up to this many sites an axis.
 LARGEST_DENSE_AXIS = 160

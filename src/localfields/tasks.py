@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._check import Said, refuse, unknown
-from ._random import START, member_keys
+from ._prng import START, member_keys
 from ._spec import Choice, Count, Many, Row, Spec, declare, member, num_members, number, swept_leaves
 from ._types import working_dtype
+from .errors import Said, refuse, unknown
 from .networks import Network
 from .networks.base import Params
 from .stimuli import NLGP, Stimulus

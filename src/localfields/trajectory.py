@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from ._check import Said, refuse
+from .errors import Said, refuse
 
 
 def inverse_participation_ratio(weights: np.ndarray, axes: int) -> np.ndarray:

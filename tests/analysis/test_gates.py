@@ -9,7 +9,7 @@ import pytest
 import localfields as lf
 from localfields.analysis import gates_along
 from localfields.stimuli import NLGP, DenseGaussian, EllipticalShell, Gaussian, Ising, SinglePulse, StudentT
-from localfields.theory.hypercube import enumerate_states, ising_weights
+from localfields.theory.responses.hypercube import enumerate_states, ising_weights
 from localfields.trajectory import Outcome, Trajectory
 
 SIGMAS = 5.0
@@ -164,7 +164,7 @@ def test_pulses_are_summed_and_biases_count():
     walk = fields(members=1, neurons=2, shape=(8,))
     bias = np.random.default_rng(3).normal(size=(1, 4, 2))
     found = gates_along(run_of(walk, bias), lf.Discrimination(*stimuli), biases=[0.5, -0.5])
-    from localfields.theory.pulse import atoms
+    from localfields.theory.responses.pulse import atoms
 
     total = np.zeros((1, 3, 2))
     for place, one in enumerate(stimuli):

@@ -9,7 +9,7 @@ PACKAGE = "localfields"
 
 # The rooms, as in the design: one row a layer. Imports go down.
 LAYERS = (
-    ("lattice", "marginals", "_types", "_check", "_kinds", "_spec", "_files", "_random", "_start", "fields"),
+    ("lattice", "marginals", "_types", "errors", "_kinds", "_spec", "_files", "_prng", "_start", "fields"),
     ("stimuli", "networks"),
     ("tasks", "trajectory", "data"),
     ("training", "theory"),

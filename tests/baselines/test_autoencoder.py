@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._check import InputError
 from localfields.baselines.autoencoder import ACTIVATIONS, Weights
+from localfields.errors import InputError
 
 Autoencoder = lf.baselines.Autoencoder
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._check import InputError
 from localfields._spec import registered
+from localfields.errors import InputError
 from localfields.experiments.fit import draw_mixture
 
 FastICA = lf.baselines.FastICA

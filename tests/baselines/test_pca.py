@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._check import InputError
 from localfields._spec import registered
+from localfields.errors import InputError
 
 PCA = lf.baselines.PCA
 SITES = 12

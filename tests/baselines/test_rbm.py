@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._check import InputError
 from localfields.baselines.rbm import free_energy, pseudo_likelihood
+from localfields.errors import InputError
 
 RBM = lf.baselines.RBM
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._check import InputError
+from localfields.errors import InputError
 
 SparseCoding = lf.baselines.SparseCoding
 ATOMS, SITES = 6, 10

@@ -44,7 +44,7 @@ def test_links_lead_somewhere(path):
     text = path.read_text(encoding="utf-8")
     wrong = {link: why for link in LINK.findall(without_code(text)) if (why := broken(path, link))}
     assert not wrong
-    # Files that are named, not linked: `tests/theory/test_gated.py`.
+    # Files that are named, not linked: `tests/theory/networks/test_gated.py`.
     missing = [name for name in NAMED.findall(without_code(text, inline=False)) if not (ROOT / name).exists()]
     assert not missing
 

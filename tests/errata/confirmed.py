@@ -7,8 +7,8 @@ import scipy.special
 
 import localfields as lf
 from localfields.theory import Amplifier
-from localfields.theory.hypercube import enumerate_states, enumerated_response, ising_weights
-from localfields.theory.linear import response_jacobian
+from localfields.theory.responses.hypercube import enumerate_states, enumerated_response, ising_weights
+from localfields.theory.responses.linear import response_jacobian
 
 from .common import (
     C1,

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import scipy.linalg
-from theory import test_committee as committees
-from theory import test_committee_moments as moments
+from theory.networks import test_committee as committees
+from theory.networks import test_pairs as moments
 
 import localfields as lf
 from localfields.networks.gates import Bump

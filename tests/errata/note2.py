@@ -9,14 +9,14 @@ import scipy.linalg
 
 import localfields as lf
 from localfields.theory import ExactIsing, LinearResponse
-from localfields.theory.hypercube import (
+from localfields.theory.notes.separation import polygon_bound
+from localfields.theory.responses.hypercube import (
     bump_response,
     enumerate_states,
     enumerated_response,
     ising_fourth,
     ising_weights,
 )
-from localfields.theory.separation import polygon_bound
 
 from .common import C0, C1, ISING, P1, field, ising_loss, neuron, spins_response
 from .paper import STUDENT, student_mean

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.integrate
 import scipy.linalg
 import scipy.stats
-from theory import test_committee as committees
-from theory import test_committee_moments as moments
+from theory.networks import test_committee as committees
+from theory.networks import test_pairs as moments
 
 import localfields as lf
 
@@ -108,7 +108,7 @@ def density():
     r"\arcsin\gamma)\big)$",
 )
 def quadrant_moments():
-    from localfields.theory._pairs import relu_pair
+    from localfields.theory.networks.pairs import relu_pair
 
     q11, qkk, q1k = Q
     g = q1k / math.sqrt(q11 * qkk)

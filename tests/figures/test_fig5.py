@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._random import make_key
+from localfields._prng import make_key
 from localfields.figures.base import Results
 from localfields.figures.fig5 import FAMILIES, FIGURE, KURS, MATCHED, NLGPS, border, experiments, half_height
 from localfields.training.estimators import orbit, orbit_extra, sampled

@@ -11,10 +11,10 @@ import pytest
 
 import localfields as lf
 from localfields import tasks
-from localfields._check import InputError
-from localfields.theory.best import BestKnown, exact_flow, is_exact
-from localfields.theory.hypercube import enumerated_response
-from localfields.theory.pulse import atoms
+from localfields.errors import InputError
+from localfields.theory.choose import BestKnown, exact_flow, is_exact
+from localfields.theory.responses.hypercube import enumerated_response
+from localfields.theory.responses.pulse import atoms
 
 N = 8
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import localfields as lf
 from localfields.theory import EffectiveFlow
-from localfields.theory.ising import ising_response
+from localfields.theory.responses.ising import ising_response
 
 from .sheet import fits
 

@@ -14,7 +14,7 @@ import scipy.optimize
 
 import localfields as lf
 from localfields import tasks
-from localfields._check import InputError
+from localfields.errors import InputError
 from localfields.theory import _integrate, base
 from localfields.trajectory import localized_from
 

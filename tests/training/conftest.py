@@ -8,7 +8,7 @@ import pytest
 
 import localfields as lf
 from localfields import tasks
-from localfields._random import make_key
+from localfields._prng import make_key
 
 
 class Offered(eqx.Module):

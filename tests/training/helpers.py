@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import localfields as lf
-from localfields._random import member_keys
+from localfields._prng import member_keys
 from localfields.training import engine
 from localfields.training.estimators import class_counts, sampled
 

@@ -12,7 +12,7 @@ import pytest
 
 import localfields as lf
 from localfields import _spec
-from localfields._random import member_keys
+from localfields._prng import member_keys
 from localfields._spec import number
 from localfields.stimuli.base import Stimulus, lattice_field
 from localfields.training import engine, loop

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields._random import make_key, member_keys
+from localfields._prng import make_key, member_keys
 from localfields.training.estimators import class_counts, sampled
 
 from .helpers import (

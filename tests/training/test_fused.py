@@ -9,7 +9,7 @@ import pytest
 import scipy.special
 
 import localfields as lf
-from localfields._random import make_key, threefry
+from localfields._prng import make_key, threefry
 from localfields.training import fused
 
 RING = (20,)  # two blocks of 16: one whole, one with padding

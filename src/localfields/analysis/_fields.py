@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import InputError, Said, refuse
+from ..errors import InputError, Said, refuse
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from, peak_position
 from .metrics import check_trajectory
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from ..trajectory import inverse_participation_ratio, peak_position
 from ._fields import Fields, leading_sign, read_fields, sites, wrapped
 from ._project import Model, fit

@@ -15,15 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse, unknown
 from .._spec import Count, Number, Row, num_members
 from .._spec import member as member_of
+from ..errors import Said, refuse, unknown
 from ..stimuli import BlockPulse, Ising, SinglePulse, Stimulus
 from ..stimuli.base import as_key
 from ..tasks import Discrimination
-from ..theory._draws import Covariances
-from ..theory.hypercube import enumerate_states, ising_weights
-from ..theory.pulse import atoms, num_atoms
+from ..theory.checks.draws import Covariances
+from ..theory.responses.hypercube import enumerate_states, ising_weights
+from ..theory.responses.pulse import atoms, num_atoms
 from ..trajectory import Trajectory
 from ._moments import exact_kurtosis
 from .metrics import check_trajectory

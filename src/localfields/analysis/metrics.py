@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse, unknown
+from ..errors import Said, refuse, unknown
 from ..trajectory import Trajectory, inverse_participation_ratio
 
 Function = Callable[[Any, int], np.ndarray]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from ._fields import read_fields
 
 DRAWS = 999  # random arrangements for `chance`, which is then known to a thousandth at best

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import refuse
+from ..errors import refuse
 from ._fields import read_fields, wrapped
 from .metrics import metric
 from .shape import position

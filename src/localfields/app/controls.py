@@ -11,8 +11,8 @@ from typing import Any
 
 import panel as pn
 
-from .._check import InputError
 from .._spec import Choice, Count, Nested, Number, fields, find, registered
+from ..errors import InputError
 from ..experiments import Training
 from ..experiments.texts import DEFAULT_NETWORK, default_texts, may_vary, names_of
 from ..tasks import Discrimination

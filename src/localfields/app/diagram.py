@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import InputError, refuse, unknown
 from .._spec import Count, Number, fields, find
+from ..errors import InputError, refuse, unknown
 from ..experiments import Experiment
 from ..experiments.texts import default_texts, names_of
 from ..store import Store

@@ -10,7 +10,7 @@ from typing import Any
 
 import panel as pn
 
-from .._check import InputError
+from ..errors import InputError
 from ..experiments.texts import command_of
 from .controls import Controls
 from .frame import frame, grid, note, text_pane

@@ -14,7 +14,7 @@ from typing import Any
 import panel as pn
 from tornado.web import HTTPError, RequestHandler
 
-from .._check import InputError
+from ..errors import InputError
 from ..experiments.texts import texts_of
 from .frame import frame, is_dark, text_pane
 from .limits import Limits

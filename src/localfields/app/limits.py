@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .._check import Said, refuse
 from .._spec import Choice, Count, Many, Nested, Number, Row, Seeds, Shape, Spec, fields, num_members, registered
+from ..errors import Said, refuse
 from ..experiments import Experiment, Training
 from ..experiments.experiment import Names, One
 from ..tasks import Labels, Proportions
@@ -54,7 +54,7 @@ class Limits:
         >>> Limits(steps=50).check(lf.Experiment(method=lf.Training(steps=100)))
         Traceback (most recent call last):
         ...
-        localfields._check.InputError: `steps` must be at most 50 here, got 100. Choose a smaller one; ...
+        localfields.errors.InputError: `steps` must be at most 50 here, got 100. Choose a smaller one; ...
     """
 
     sites: int = 4096

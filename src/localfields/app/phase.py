@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from .._check import InputError
 from .._spec import registered
+from ..errors import InputError
 from ..experiments.texts import command_of
 from .diagram import (
     CELL,

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._check import refuse
 from .._start import PLUGINS
+from ..errors import refuse
 from . import messages as say
 from .limits import Limits
 from .process import main, resident

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import InputError
 from .._spec import member, num_members
+from ..errors import InputError
 from ..experiments import Experiment, Training
 from ..experiments.texts import texts_of
 from ..figures import all_figures

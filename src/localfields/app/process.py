@@ -92,7 +92,7 @@ class Worker:
                 os._exit(0)
 
     def _carry_out(self, number: int, stage: str, request: Any) -> None:
-        from .._check import InputError, shorten
+        from ..errors import InputError, shorten
         from . import work
         from .messages import Failed
 

@@ -19,7 +19,7 @@ import panel as pn
 from panel.io.server import get_server
 from tornado.ioloop import IOLoop
 
-from .._check import InputError, refuse
+from ..errors import InputError, refuse
 from ..experiments.texts import experiment_of
 from .downloads import Downloads
 from .guard import Health, Names, install, is_loopback

@@ -6,8 +6,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from .._check import Said, refuse
 from .._spec import Spec, fields
+from ..errors import Said, refuse
 from ..experiments import Experiment
 from ..experiments.texts import experiment_of
 from .limits import Limits

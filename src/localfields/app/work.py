@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import InputError
 from .._spec import Spec, member, num_members
+from ..errors import InputError
 from ..experiments import Experiment
 from ..store import Store
 from ..trajectory import Trajectory, inverse_participation_ratio
@@ -58,7 +58,7 @@ def carry_out(stage: str, request: say.Request, limits: Limits, store: Store | N
 def answer(experiment: Experiment) -> say.Answer:
     """Samples, marginal and amplifier of the task; of the first member's, where they are swept."""
     from ..theory import Amplifier
-    from ..theory.amplifier import SLOPE
+    from ..theory.responses.amplifier import SLOPE
 
     task = _first(experiment.task)
     weights = np.abs(task.targets()).max(axis=1) * np.asarray(task.priors)
@@ -332,7 +332,7 @@ def _theory(task: Any, network: Any) -> tuple[Any, str, bool]:
         InputError: That of the paper's theory, when none does.
     """
     from ..theory import BestKnown, ErfCommittee, ExactPulse, GatedFlow, GaussianCommittee
-    from ..theory.best import is_exact, labelled
+    from ..theory.choose import is_exact, labelled
     from ..theory.predict import FREQUENCIES
 
     for theory in (ExactPulse(), BestKnown(FREQUENCIES), GaussianCommittee(), ErfCommittee(), GatedFlow()):
@@ -386,7 +386,7 @@ def gates(found: Trajectory, experiment: Experiment) -> say.Gates | None:
 
 def _fixed_biases(network: Any) -> np.ndarray | None:
     """Biases that are not trained, (neuron,)."""
-    from ..theory.committee import fixed_biases
+    from ..theory.networks.committee import fixed_biases
 
     if getattr(network, "bias", "none") not in ("fixed", "halves") or np.ndim(network.bias_value):
         return None

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._random import make_key
+from .._prng import make_key
 from .._spec import Choice, Count, declare, number
 from .base import Baseline, Fitted, check_seed
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Count, Row, Spec
+from ..errors import Said, refuse
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,8 +38,8 @@ options:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
-    from .._check import InputError
     from .._start import leave_checks_out
+    from ..errors import InputError
 
     leave_checks_out()
     for stream in (sys.stdout, sys.stderr):
@@ -65,7 +65,7 @@ def _tell(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _dispatch(argv: list[str]) -> None:
-    from .._check import Said, refuse, unknown
+    from ..errors import Said, refuse, unknown
 
     plugins = []
     argv = [part for word in argv for part in (word.split("=", 1) if word.startswith("--plugin=") else [word])]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from ._options import Option, changed, field_options, option
 
 BLURS = "0,1"

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from .._check import InputError, unknown
 from .._start import load_plugins as load_plugins
 from .._start import use_compilation_cache as use_compilation_cache
+from ..errors import InputError, unknown
 
 
 def working(words: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from ._options import run_command
 
 NEEDED = ("panel", "bokeh")

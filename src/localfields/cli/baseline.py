@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._check import InputError, unknown
 from .._spec import Shape, fields, from_text, name_of, parse_fields, registered
+from ..errors import InputError, unknown
 from ..experiments.texts import read_classes
 from ._data import leading_files
 from ._options import changed, field_options, run_one_of, use_compilation_cache, with_options, working

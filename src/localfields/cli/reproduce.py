@@ -46,7 +46,7 @@ def reproduce(
     """
     from rich.console import Console
 
-    from .._check import unknown
+    from ..errors import unknown
     from ..figures import all_figures
     from ..figures.make import Interrupted, is_current, make, read_made
     from ..figures.report import questions_of, summary, write_report
@@ -83,7 +83,7 @@ def reproduce(
 
 
 def _folder(out: str) -> Path:
-    from .._check import refuse
+    from ..errors import refuse
 
     folder = Path(out)
     try:

@@ -82,7 +82,7 @@ def remove(
     yes: Annotated[bool, tyro.conf.arg(help="do not ask")] = False,
 ) -> None:
     """Remove runs from a store, after asking."""
-    from .._check import InputError, Said, refuse
+    from ..errors import InputError, Said, refuse
 
     place = _store(store)
     digests = list(dict.fromkeys(place.find(one) for one in runs))

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .._check import InputError, Said, refuse, shorten, unknown
 from .._spec import Spec
+from ..errors import InputError, Said, refuse, shorten, unknown
 from ..store import Store
 from .experiment import Experiment
 from .paths import places

@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from .._check import Said, refuse, shorten
 from .._spec import Many, Nested, Spec, fields, name_of, registered
+from ..errors import Said, refuse, shorten
 from .experiment import Experiment, experiment_from
 from .sweep import Sweep, sweep_from
 

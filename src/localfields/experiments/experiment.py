@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._check import Said, refuse, unknown
 from .._spec import Choice, Count, Nested, Number, Row, Seeds, Spec, declare, from_json, name_of, num_members, number
+from ..errors import Said, refuse, unknown
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory

@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._check import Said, refuse
-from .._random import STREAM, member_keys
+from .._prng import STREAM, member_keys
 from .._spec import Count, Nested, Seeds, declare, member, num_members
 from .._types import working_dtype
 from ..baselines import Baseline, FastICA, Fitted
+from ..errors import Said, refuse
 from ..networks import Network
 from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, made_with

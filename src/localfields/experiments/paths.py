@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse, unknown
 from .._spec import Choice, Count, Nested, Number, Spec, fields
+from ..errors import Said, refuse, unknown
 
 Path = tuple[str | int, ...]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._check import InputError, refuse
+from ..errors import InputError, refuse
 from ..store import Checkpoint, Store
 from ..trajectory import Trajectory
 from .experiment import Experiment

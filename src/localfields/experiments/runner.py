@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._check import InputError, refuse
+from ..errors import InputError, refuse
 from ..store import Store
 from .cluster import Cluster, Report, compute, modules_of, told
 from .results import Failure, SweepResult

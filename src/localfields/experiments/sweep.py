@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Choice, Count, Nested, Number, Seeds, declare, fields, number_values
+from ..errors import Said, refuse
 from .experiment import Digested, Experiment, read_plain
 from .paths import Path, Target, placed, resolve
 from .values import spread

@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from .._check import InputError, Said, refuse, unknown
 from .._spec import (
     Count,
     Number,
@@ -24,6 +23,7 @@ from .._spec import (
     text_of,
     to_text,
 )
+from ..errors import InputError, Said, refuse, unknown
 from ..tasks import Discrimination
 from .experiment import Experiment, Training
 

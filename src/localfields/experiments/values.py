@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import InputError, refuse
+from ..errors import InputError, refuse
 
 FORMS = {
     "linspace": "linspace:FROM:TO:COUNT",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import _start
-from .._check import Said, refuse
 from .._spec import discover
+from ..errors import Said, refuse
 from .base import GROUPS
 from .base import Claim as Claim
 from .base import PaperFigure as PaperFigure

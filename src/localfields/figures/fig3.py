@@ -14,7 +14,7 @@ from ..networks import SingleNeuron
 from ..stimuli import NLGP, Ising, Kur, Stimulus
 from ..tasks import Discrimination
 from ..theory import Amplifier, EffectiveFlow, ExactIsing, Theory
-from ..theory.amplifier import SLOPE
+from ..theory.responses.amplifier import SLOPE
 from ..trajectory import Trajectory, localized_from
 from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
 

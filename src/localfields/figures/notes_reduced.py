@@ -12,8 +12,8 @@ from ..marginals import ErfNormal
 from ..networks import Committee
 from ..stimuli import NLGP
 from ..tasks import Discrimination
-from ..theory.initial import mean_initial_loss
-from ..theory.reduced import dominant_modes, most_negative_frequency, sampled_dominance
+from ..theory.notes.initial import mean_initial_loss
+from ..theory.notes.reduced import dominant_modes, most_negative_frequency, sampled_dominance
 from .base import PaperFigure, Question, Results, Scale, at, printed
 
 LONG_RING, SAMPLE_XI = 400, (10.0, 20.0)  # of the note's Figure 1

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.special
 
-from .._check import Said, refuse
 from .._spec import Number, Spec, number
 from .._types import namespace
+from ..errors import Said, refuse
 
 STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every law here
 STATISTICS = "to take statistics of"  # what a sweep of laws is refused for

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.special
 from jax.core import Tracer
 
-from .._check import Said, refuse, shorten
 from .._spec import Count, Row, declare, derived, number, number_values
 from .._types import namespace
+from ..errors import Said, refuse, shorten
 from .base import SETTLED, STATISTICS, Marginal, SymmetricLaw, scale_field, uniform_rule
 
 GRID_END, GRID_STEP = 8.0, 1 / 256

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Choice, Spec, declare, number
 from .._types import working_dtype
+from ..errors import Said, refuse
 from ..lattice import distance
 
 Params = dict[str, jax.Array]

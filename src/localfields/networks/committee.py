@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import refuse
 from .._spec import Choice, Count, declare, number
 from .._types import working_dtype
+from ..errors import refuse
 from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
 
 

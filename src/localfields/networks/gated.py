@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._check import refuse
 from .._spec import Nested, Spec, declare
+from ..errors import refuse
 from .base import Network, Params, init_field, init_scale_field
 from .gates import Flat, Gates
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..tasks import Discrimination
-from ..theory.amplifier import SLOPE
-from ..theory.evidence import ClassEvidence, DataPrediction
+from ..theory.data.evidence import ClassEvidence, DataPrediction
 from ..theory.predict import Prediction
+from ..theory.responses.amplifier import SLOPE
 from ._pages import add_legend, add_panel, draw_first_start, ipr_title, new_page, say, theory_of, with_minus
 from .prediction import STYLES, draw_ipr, draw_law
 from .prediction import prediction_figure as plain_figure

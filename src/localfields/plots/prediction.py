@@ -11,8 +11,8 @@ import numpy as np
 from ..marginals import Marginal
 from ..stimuli import Stimulus
 from ..tasks import Discrimination
-from ..theory.amplifier import SLOPE, Amplifier
 from ..theory.predict import Prediction
+from ..theory.responses.amplifier import SLOPE, Amplifier
 from ..trajectory import Trajectory, localized_from
 from ._pages import add_legend, add_panel, draw_first_start, ipr_title, new_page, say, theory_of, with_minus
 from .fields import SMALL

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._check import InputError, Said, refuse, shorten
+from ..errors import InputError, Said, refuse, shorten
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm")
 LARGEST_IMAGE = 10**8  # pixels; a small file can claim any number of them

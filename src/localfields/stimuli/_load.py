@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from .._check import InputError, Said, refuse, shorten, unknown
+from ..errors import InputError, Said, refuse, shorten, unknown
 
 PIECE = 2**24  # bytes of one piece: what is in memory at a time
 PART = 2**26  # bytes of a file that are mapped at a time to take single rows from

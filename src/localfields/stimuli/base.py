@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import refuse
-from .._random import make_key
+from .._prng import make_key
 from .._spec import Count, Nested, Shape, Spec, declare, number
+from ..errors import refuse
 from ..lattice import Given, Kernel, SquaredExponential, check_kernel, settle_kernel
 from ..marginals import Marginal
 

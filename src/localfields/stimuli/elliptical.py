@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Nested, declare, number
 from .._types import working_dtype
+from ..errors import Said, refuse
 from ..lattice import Kernel, colored, settle_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
 from ..marginals import StudentT as StudentTLaw

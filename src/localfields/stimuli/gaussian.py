@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Nested, Row, declare, derived, number
 from .._types import working_dtype
+from ..errors import Said, refuse
 from ..lattice import Given, Kernel, check_row, colored, settle_kernel
 from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection
 from ..marginals.base import latent_row

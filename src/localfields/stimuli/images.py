@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Choice, Count, Shape, declare, derived, number
+from ..errors import Said, refuse
 from ._images import ImageData, Images
 from .preprocess import Center, Scale, apply_all, fit_all
 from .samples import LARGEST_HELD, Rows, check_rows, preprocess_field, remembered, symmetry_field

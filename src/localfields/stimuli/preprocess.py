@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Choice, Nested, Spec, declare, number
+from ..errors import Said, refuse
 from ..lattice import along, distance
 
 CHUNK = 4096  # rows taken to float64 at a time

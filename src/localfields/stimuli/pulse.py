@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Choice, Count, declare
 from .._types import working_dtype
+from ..errors import Said, refuse
 from ..lattice import along
 from ..marginals import Empirical, Marginal, TwoPoint
 from .base import Stimulus, lattice_field

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Choice, Count, Shape, declare, derived
 from .._types import working_dtype
+from ..errors import Said, refuse
 from ..lattice import along, distance
 from ..marginals import Empirical, Marginal
 from ._load import Data, Source

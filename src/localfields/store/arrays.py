@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from ..trajectory import Outcome, Trajectory
 from .disk import Damaged
 from .document import pack, parse, unpack

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from .disk import BLOCK, Damaged
 
 LARGEST = 8 * 10**9  # bytes of all arrays together

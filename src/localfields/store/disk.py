@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TypeVar
 
-from .._check import refuse, shorten
+from ..errors import refuse, shorten
 
 OLD = 3600.0  # seconds after which what a dead writer left behind is cleaned up
 BLOCK = 1 << 22

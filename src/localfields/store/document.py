@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from .disk import Damaged, sha256
 
 LARGEST = 1 << 26  # bytes

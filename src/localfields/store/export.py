@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._check import Said, refuse, shorten
 from .._files import check_target, publish
+from ..errors import Said, refuse, shorten
 from ..trajectory import Trajectory
 
 SUFFIXES = (".nc", ".csv", ".npz")

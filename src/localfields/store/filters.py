@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from .entry import Entry
 
 _FORM = re.compile(r"\s*([\w.-]+?)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._check import InputError, Said, refuse
+from ..errors import InputError, Said, refuse
 from ..trajectory import Trajectory
 from .arrays import from_arrays, to_arrays
 from .checkpoint import Checkpoint

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse, unknown
 from .._spec import Number, Row, Seeds
+from ..errors import Said, refuse, unknown
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination, count_members, for_members, given_fields, initial_params
 from ..trajectory import Outcome, Trajectory, localized_from, made_with

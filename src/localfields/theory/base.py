@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._spec import Spec
+from ..errors import Said, refuse
 from ..lattice import filtered, matrix, spectrum
 from ..networks import Network, SingleNeuron
 from ..networks.base import Params

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from .._check import InputError, Said, refuse
 from .._spec import Count, num_members
+from ..errors import InputError, Said, refuse
 from ..lattice import spectrum
 from ..networks import SingleNeuron
 from ..stimuli import BlockPulse, SinglePulse
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
-from .amplifier import Amplifier
 from .base import Theory, alike
-from .best import BestKnown, is_exact, labelled
-from .hypercube import hypercube_bump
-from .pulse import ExactPulse
+from .choose import BestKnown, is_exact, labelled
+from .responses.amplifier import Amplifier
+from .responses.hypercube import hypercube_bump
+from .responses.pulse import ExactPulse
 
 STARTS = 16
 UNTIL = 2000.0
@@ -137,7 +137,7 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
     if num_members(task) is not None:
         refuse("The task for predict", Said("a sweep"), "one task", "Predict each by itself.")
     if any(isinstance(stimulus, Rows) for stimulus in task.stimuli):
-        from .data_prediction import predict_data
+        from .data.prediction import predict_data
 
         return predict_data(task, initial=initial, starts=starts, seed=seed)
     facts = _facts(task)

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
-from .._random import threefry
+from .._prng import threefry
 from ..lattice import matrix, row_of
 from ..marginals import Algebraic, ErfNormal, Marginal, Normal
 from ..networks import Network, SingleNeuron

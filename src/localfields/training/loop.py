@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
+from ..errors import Said, refuse
 from ..trajectory import inverse_participation_ratio
 from .engine import State
 

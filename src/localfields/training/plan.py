@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse, shorten, unknown
-from .._random import STREAM, make_key, member_keys
+from .._prng import STREAM, make_key, member_keys
 from .._spec import Number, swept_leaves
 from .._types import working_dtype
+from ..errors import Said, refuse, shorten, unknown
 from ..networks import Network
 from ..tasks import Discrimination, count_members, for_members
 from .engine import Program, Setting, View

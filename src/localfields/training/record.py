@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._check import refuse, unknown
+from ..errors import refuse, unknown
 from ..networks.base import Params
 
 # Functions of one member's parameters that are recorded in place of, or beside, the parameters themselves.

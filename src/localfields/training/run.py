@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from .._check import Said, refuse
 from .._spec import Seeds
 from .._types import working_dtype
+from ..errors import Said, refuse
 from ..networks import Network
 from ..tasks import Discrimination, given_fields, initial_params
 from ..trajectory import Outcome, Trajectory, made_with

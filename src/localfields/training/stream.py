@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._check import Said, refuse
 from .._types import working_dtype
+from ..errors import Said, refuse
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
 from .engine import Setting, State

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._check import refuse
 from .._spec import Count, Number, Seeds
+from ..errors import refuse
 from ..networks import Network
 from ..tasks import Discrimination
 from ..trajectory import Trajectory

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._check import refuse
 from ..._spec import Count, Many, Nested, declare
 from ..._types import working_dtype
+from ...errors import refuse
 from .base import MOST_COPIES, Gates, copies_field
 from .half_space import Flat, HalfSpaces, without_rounding
 

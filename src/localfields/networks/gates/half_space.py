@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._check import Said, refuse
 from ..._spec import Count, Row, declare, number
 from ..._types import working_dtype
+from ...errors import Said, refuse
 from ...lattice import along, distance
 from .base import Gates, copies_field
 

@@ -1,0 +1,280 @@
+"""When does the effective flow stop being valid? Its assumption about the field (A3), measured along a trajectory."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+
+from ..._spec import Count, Number, Row, num_members
+from ..._spec import member as member_of
+from ...errors import Said, refuse
+from ...stimuli import BlockPulse, Ising, SinglePulse, Stimulus
+from ...tasks import Discrimination
+from ...trajectory import Trajectory, inverse_participation_ratio
+from ..base import NeuronTheory, Response
+from ..responses.effective import EffectiveFlow
+from ..responses.ising import MOST_SUMMED, ExactIsing, adaptive_response
+from ..responses.linear import LinearResponse
+from ..responses.pulse import num_atoms, pulse_response
+from .draws import BINS, GROUPS, NUMBERS, Covariances, draws, jackknife, mean_square, signed_root
+
+CELLS = 1024  # of the distance from normal, which is resolved to 1/CELLS
+RECORDS = 50  # of a trajectory that are looked at by default
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TrajectoryCheck:
+    """Assumption A3 and the error of the effective response along a trajectory, one number a record; a table in print.
+
+    Args:
+        stimulus: The class whose response was looked at.
+        num: Number of draws.
+        times: Flow times, (record,).
+        ipr: Inverse participation ratio.
+        largest: Largest |w_i|/‖w‖: no weight dominates while it is small.
+        normality: Distance of ⟨w, X⟩ given X_i from normal, at the site i of the largest weight: the Kolmogorov
+            distance sup|F − Φ| of T = (⟨w, X⟩ − X_i a)/√(s² − a²σ²), a = (Σw)_i/σ², given X_i in one of 16 equally
+            likely bins of |X_i| (T is taken times the sign of X_i), averaged over the bins. A1, A2 and A3 together
+            say 0. A single site gives ½: nothing is left of the sum.
+        normality_noise: What a normal T gives with so many draws.
+        excess_kurtosis: Of ⟨w, X⟩; ∞ where the fourth moment of X is.
+        error: Relative distance ‖f̃ − f‖/‖f‖ of the theory's response f̃ from f = E[1(⟨w, X⟩ ≥ 0) X].
+        uncertainty: Standard error of `error`; 0 where f is known exactly (Ising rings, pulses, elliptical laws).
+        tolerance: Error up to which the theory counts as valid.
+    """
+
+    stimulus: Stimulus
+    num: int
+    times: np.ndarray
+    ipr: np.ndarray
+    largest: np.ndarray
+    normality: np.ndarray
+    normality_noise: float
+    excess_kurtosis: np.ndarray
+    error: np.ndarray
+    uncertainty: np.ndarray
+    tolerance: float
+
+    @property
+    def valid_until(self) -> float:
+        """Flow time of the first record whose response error exceeds the tolerance; ∞ if none does."""
+        over = np.flatnonzero(self.error > self.tolerance)
+        return float(self.times[over[0]]) if over.size else math.inf
+
+    def __repr__(self) -> str:
+        """The table, of at most a dozen records, and the verdict."""
+        lines = [f"{self.stimulus!r}, {self.num} draws", "     time     IPR  |w|/‖w‖  normal    kurt         error"]
+        for r in np.unique(np.linspace(0, len(self.times) - 1, 12).astype(int)):
+            lines.append(
+                f"{self.times[r]:9.4g}{self.ipr[r]:8.3f}{self.largest[r]:9.3f}{self.normality[r]:8.3f}"
+                f"{self.excess_kurtosis[r]:8.2f}{self.error[r]:8.3f} ± {self.uncertainty[r]:.3f}"
+            )
+        until = self.valid_until
+        state = "at every record" if math.isinf(until) else f"until flow time {until:.4g}"
+        return "\n".join([*lines, f"The response is right to {self.tolerance:g} {state}."])
+
+
+def check_trajectory(
+    trajectory: Trajectory,
+    task: Discrimination | Stimulus,
+    *,
+    theory: NeuronTheory | None = None,
+    times: Any = None,
+    member: int = 0,
+    neuron: int = 0,
+    tolerance: float = 0.1,
+    num: int | None = None,
+    seed: int = 0,
+) -> TrajectoryCheck:
+    """Measure A3, and the error of the effective response, along a trajectory: when does the theory stop being valid?
+
+    Args:
+        trajectory: From `train` or `solve`, with weights recorded.
+        task: The task, of which the class that pulls hardest (largest p|y|, the last of equals) is looked at; or one
+            stimulus.
+        theory: Whose response is compared; by default `EffectiveFlow`, its amplifier from the marginal or, where
+            that is not known, from samples.
+        times: Flow times to look at: of each the nearest record. By default at most 50 records, evenly spread.
+        member: Of the ensemble.
+        neuron: Of the network.
+        tolerance: Relative error up to which the theory counts as valid.
+        num: Number of draws; by default 100 000, fewer on large lattices.
+        seed: Of the draws.
+
+    Returns:
+        One number a record; `valid_until` is the first flow time at which the error exceeds the tolerance.
+
+    Raises:
+        InputError: When the stimulus does not fit the trajectory or the theory, or is not sign symmetric.
+
+    Example:
+        >>> import localfields as lf
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> flow = lf.solve(task, lf.theory.ExactIsing(), members=1, until=20)
+        >>> check = check_trajectory(flow, task, num=20_000)
+        >>> bool(check.largest[0] < 0.5 < check.largest[-1]), check.valid_until < 5  # a bump grows, and A3 fails
+        (True, True)
+    """
+    stimulus = _pulling(task, member)
+    fields, when = _records(trajectory, stimulus, times, member, neuron)
+    tolerance = float(Number(low=0).check("tolerance", tolerance))
+    if theory is None:
+        theory = EffectiveFlow(amplifier="samples" if stimulus.marginal() is None else "exact")
+    peaks = np.abs(fields).max(axis=1)
+    good = np.isfinite(peaks) & (peaks > 0)
+    units = np.where(good[:, None], fields, 1.0) / np.where(good, peaks, 1.0)[:, None]
+    units = units / np.linalg.norm(units, axis=1, keepdims=True)
+    with jax.enable_x64(True):
+        predicted = _one_by_one(theory.response(stimulus), units)
+    sums = _Sums(stimulus, units)
+    for group, x in draws(stimulus, num, seed):
+        sums.add(group, x)
+    known = _known_response(stimulus)
+    gated = sums.gated * (GROUPS / sums.num) if known is None else known(units)[None]
+    error, uncertainty = _relative_error(gated, predicted)
+    found = {
+        "ipr": inverse_participation_ratio(units, axes=1),
+        "largest": np.abs(units).max(axis=1),
+        "normality": sums.normality(),
+        "excess_kurtosis": sums.excess_kurtosis(),
+        "error": error,
+        "uncertainty": uncertainty,
+    }
+    found = {name: np.where(good, values, np.nan) for name, values in found.items()}  # of no field there is nothing
+    noise = math.sqrt(math.pi / 2) * math.log(2) * math.sqrt(sums.used_bins / sums.num)
+    return TrajectoryCheck(stimulus, sums.num, when, normality_noise=noise, tolerance=tolerance, **found)
+
+
+def _pulling(task: Discrimination | Stimulus, index: int) -> Stimulus:
+    if isinstance(task, Discrimination):
+        one: Discrimination = task if num_members(task) is None else member_of(task, index)
+        pulls = np.asarray(one.priors) * np.abs(one.targets()).max(axis=1)
+        stimulus = one.stimuli[len(pulls) - 1 - int(pulls[::-1].argmax())]
+    else:
+        stimulus = task
+    if not isinstance(stimulus, Stimulus):
+        refuse("`task`", stimulus, "a task or a stimulus", "Give what the trajectory was made from.")
+    stimulus.require_one("to check")
+    if not stimulus.sign_symmetric:
+        got = Said(f"{stimulus!r}, which is not sign symmetric")
+        refuse("A stimulus to check along a trajectory", got, "sign symmetric", "Use the coding by signs.")
+    return stimulus
+
+
+def _records(
+    trajectory: Trajectory, stimulus: Stimulus, times: Any, index: int, neuron: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fields at the records wanted, (record, size), and their flow times."""
+    if trajectory.shape != stimulus.shape:
+        got = Said(f"a stimulus on {stimulus.shape} for fields on {trajectory.shape}")
+        refuse("The lattice", got, "the same", "Give the task that the trajectory was made from.")
+    weights = trajectory.weights
+    index = Count(low=0, high=len(weights) - 1).check("member", index)
+    neuron = Count(low=0, high=weights.shape[2] - 1).check("neuron", neuron)
+    flow = trajectory.times[index] if trajectory.times.ndim == 2 else trajectory.times
+    if times is None:
+        chosen = np.unique(np.linspace(0, len(flow) - 1, RECORDS).astype(int))
+    else:
+        wanted = np.atleast_1d(Row(axes=None, hint="Give flow times, such as [0, 1, 10].").check("times", times))
+        chosen = np.unique(np.abs(flow[None, :] - wanted.ravel()[:, None]).argmin(axis=1))
+    return weights[index, chosen, neuron].reshape(len(chosen), -1).astype(np.float64), np.asarray(flow[chosen])
+
+
+def _known_response(stimulus: Stimulus) -> Callable[[np.ndarray], np.ndarray] | None:
+    """The response of a law for which it is known, as a function of unit fields (record, size); else None."""
+    if isinstance(stimulus, Ising):
+        if stimulus.size <= MOST_SUMMED:
+            return lambda fields: np.array([adaptive_response(w, stimulus.coupling)[0] for w in fields])
+        return functools.partial(_one_by_one, ExactIsing(frequencies=1024).response(stimulus))  # to 3e-5 on 40 sites
+    if isinstance(stimulus, (SinglePulse, BlockPulse)) and num_atoms(stimulus) * stimulus.size < NUMBERS:
+        return lambda fields: np.array([pulse_response(w, stimulus) for w in fields])
+    if stimulus.elliptical:
+        return functools.partial(_one_by_one, LinearResponse().response(stimulus))
+    return None
+
+
+def _one_by_one(response: Response, fields: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True):
+        return np.asarray(_compiled_responses(response, jnp.asarray(fields)))
+
+
+@jax.jit
+def _compiled_responses(response: Response, fields: jax.Array) -> jax.Array:
+    return jax.lax.map(response, fields)
+
+
+def _relative_error(gated: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """‖f̃ − f‖/‖f‖ at each record, and its standard error, from f in independent groups, (group, record, size)."""
+    if len(gated) == 1:  # known, without noise
+        error = np.linalg.norm(predicted - gated[0], axis=1) / np.linalg.norm(gated[0], axis=1)
+        return error, np.zeros_like(error)
+    off, without = mean_square(gated - predicted, (1,))
+    length, shorter = mean_square(gated, (1,))
+    error, uncertainty = signed_root(off / length, jackknife(without / shorter))
+    return error, uncertainty
+
+
+class _Sums:
+    """What the draws say of ⟨w, X⟩, for several unit fields w at once, (record, size)."""
+
+    def __init__(self, stimulus: Stimulus, units: np.ndarray):
+        covariance = Covariances(stimulus)
+        seen = covariance.times(units)
+        self.units, self.num = units, 0
+        self.peaks = np.abs(units).argmax(axis=1)
+        self.variance = np.einsum("ri,ri->r", units, seen)
+        at = covariance.variances()[self.peaks]
+        self.slope = seen[np.arange(len(units)), self.peaks] / at
+        rest = self.variance - self.slope**2 * at
+        self.alone = rest <= 1e-10 * self.variance  # the site is the sum
+        self.spread = np.sqrt(np.where(self.alone, 1.0, rest))
+        self.gated = np.zeros((GROUPS, *units.shape))
+        self.fourth = np.zeros(len(units))
+        self.edges: np.ndarray | None = None
+        self.counts = np.zeros((len(units), BINS, CELLS))
+        law = stimulus.marginal()
+        self.infinite = law is not None and math.isinf(law.kurtosis)
+
+    def add(self, group: int, x: np.ndarray) -> None:
+        """Some draws of one group."""
+        s = x @ self.units.T
+        self.num += len(x)
+        self.gated[group] += 0.5 * np.sign(s).T @ x  # by sign symmetry E[1(S ≥ 0) X] is half E[sgn(S) X]
+        self.fourth += np.sum((s**2 / self.variance) ** 2, axis=0)
+        given = x[:, self.peaks]
+        sizes = np.abs(given)
+        if self.edges is None:
+            inner = np.arange(1, BINS) / BINS
+            self.edges = np.quantile(sizes, inner, axis=0, method="lower")
+        turned = np.sign(given) * (s - given * self.slope) / self.spread
+        cells = np.minimum(scipy.special.ndtr(turned) * CELLS, CELLS - 1).astype(int)
+        for r in range(len(self.units)):
+            which = np.searchsorted(np.unique(self.edges[:, r]), sizes[:, r], side="right")
+            flat = np.bincount(which * CELLS + cells[:, r], minlength=BINS * CELLS)
+            self.counts[r] += flat.reshape(BINS, CELLS)
+
+    @property
+    def used_bins(self) -> int:
+        """How many bins of |X_i| have draws."""
+        return int((self.counts.sum(axis=2) > 0).sum(axis=1).max())
+
+    def normality(self) -> np.ndarray:
+        """Kolmogorov distance from normal, averaged over the bins."""
+        below = np.cumsum(self.counts, axis=2)
+        held = below[..., -1]
+        even = np.arange(1, CELLS + 1) / CELLS
+        apart = np.abs(below / np.maximum(held, 1)[..., None] - even).max(axis=2)
+        return np.where(self.alone, 0.5, (apart * held).sum(axis=1) / self.num)
+
+    def excess_kurtosis(self) -> np.ndarray:
+        """E S⁴/s⁴ − 3."""
+        found = self.fourth / self.num - 3
+        return np.full_like(found, np.inf) if self.infinite else found

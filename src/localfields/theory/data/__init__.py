@@ -1,0 +1,1 @@
+"""`predict` on data: what rows say of the distribution behind them, and of a neuron that learns it."""

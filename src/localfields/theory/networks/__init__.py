@@ -1,0 +1,1 @@
+"""Theories of networks of several neurons: committees on Gaussian data, gated linear networks."""

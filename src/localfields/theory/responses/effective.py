@@ -1,0 +1,107 @@
+"""The paper's effective flow: a bump or a wave, decided by the amplifier of the marginal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._spec import Choice, Count, Row, declare
+from ...errors import Said, refuse
+from ...stimuli import Stimulus
+from ..base import Covariance, NeuronTheory, Response, covariance_of
+from ..checks.draws import Covariances
+from .amplifier import Amplifier
+
+SAMPLES = 100_000  # drawn to estimate an amplifier where nothing better is known
+
+
+class EffectiveResponse(Response):
+    """f_i ≈ (σ/2) φ(a_i), where a_i is the correlation of X_i with the preactivation and φ is given at a/√(1 − a²)."""
+
+    covariance: Covariance
+    sd: jax.Array
+    amplifier: Any  # a function of β = a/√(1 − a²)
+
+    def __call__(self, w: jax.Array) -> jax.Array:
+        """The response, (size,)."""
+        along = self.covariance(w)
+        total = jnp.vdot(w, along) * self.sd**2
+        # β is formed from s²σ² − (Σw)², not from 1 − a² after rounding: it stays right up to a = 1.
+        rest = jnp.maximum(total - along**2, jnp.finfo(w.dtype).eps ** 2 * total)
+        beta = jnp.where(total > 0, along / jnp.sqrt(jnp.where(total > 0, rest, 1)), 0)
+        return 0.5 * self.sd * self.amplifier(beta)
+
+
+class Taylor(eqx.Module):
+    """An amplifier cut off after a few terms in a."""
+
+    coefficients: jax.Array  # of a, a³, a⁵, …
+
+    def __call__(self, beta: jax.Array) -> jax.Array:
+        """The polynomial, at a = β/√(1 + β²)."""
+        a = beta / jnp.sqrt(1 + beta**2)
+        value = jnp.zeros_like(a)
+        for coefficient in self.coefficients[::-1]:
+            value = value * a**2 + coefficient
+        return a * value
+
+
+class EffectiveFlow(NeuronTheory):
+    """Eq. 5 of the paper: each site feels its own marginal, and all others through a central limit.
+
+    2 ẇ = φ(Σ₁w/s) − (Σ₀ + Σ₁)w for two equal classes with labels 0 and 1; any labels, proportions and number of
+    classes work. Right while no weight dominates (relative error about 2/N for random fields on Ising data, 10 % for
+    a bump of any N); linear φ is the Gaussian case.
+
+    Example:
+        >>> import localfields as lf
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> lf.solve(task, lf.theory.EffectiveFlow(), members=2, until=100).final.shape
+        (2, 1, 40)
+    """
+
+    amplifier: str = declare(
+        "exact",
+        Choice(("exact", "taylor", "samples")),
+        symbol="φ",
+        help="exact from the marginal, its Taylor polynomial, or estimated from samples",
+    )
+    order: int = declare(3, Count(low=1, high=15), symbol="n", help="order of the Taylor polynomial, odd")
+    samples: np.ndarray = declare(
+        (), Row(axes=None, least=0), symbol="x", help="values of one coordinate; empty: drawn from the stimulus"
+    )
+
+    def __check_init__(self):
+        """Refuse an even order."""
+        if self.order % 2 == 0:
+            refuse("`order`", self.order, "odd", "The amplifier is an odd function: use 1, 3, 5, ….")
+
+    def response(self, stimulus: Stimulus) -> EffectiveResponse:
+        """The response of one class through its amplifier."""
+        covariance = Covariances(stimulus)
+        variance = covariance.variances()
+        if np.ptp(variance) > 1e-9 * np.max(variance):
+            got = Said(f"variances from {variance.min():.3g} to {variance.max():.3g}")
+            refuse("The sites of a stimulus for EffectiveFlow", got, "of one variance", "Normalize every site.")
+        amplifier = self._amplifier(stimulus)
+        with jax.enable_x64(True):
+            if self.amplifier == "taylor":
+                function: Any = Taylor(jnp.asarray(amplifier.taylor(self.order).coef[1::2]))
+            else:
+                function = amplifier.table()
+            sd = jnp.asarray(float(np.sqrt(np.max(variance))))
+            return EffectiveResponse(covariance_of(covariance.values, stimulus.shape), sd, function)
+
+    def _amplifier(self, stimulus: Stimulus) -> Amplifier:
+        if self.amplifier == "samples":
+            given = self.samples if self.samples.size else np.asarray(stimulus.sample(0, SAMPLES // stimulus.size + 1))
+            return Amplifier.of_samples(np.asarray(given, np.float64).ravel())
+        law = stimulus.marginal()
+        if law is None:
+            got, advice = Said(f"{stimulus!r}, whose marginal is not known"), "Use EffectiveFlow(amplifier='samples')."
+            refuse("Every stimulus for EffectiveFlow", got, "one with an exact marginal", advice)
+        return Amplifier(law)

@@ -1,0 +1,283 @@
+"""`predict` on data: the statistics against closed forms, and verdicts against those of the laws behind the rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+import scipy.special
+
+import localfields as lf
+from localfields.stimuli import NLGP, EllipticalShell, Gaussian, Ising, Kur, Samples, SinglePulse, StudentT
+from localfields.theory.checks.assumptions import Measured, check_stimulus
+from localfields.theory.data import rows as _rows
+from localfields.theory.data.prediction import LEVEL, POWER, ROWS_A_SITE
+from localfields.theory.data.rows import GROUPS, Measurements, flatness, hill, ising_p, likeness, resamples
+
+SIZE = 16
+
+
+def rows(stimulus, num, seed=0):
+    with jax.enable_x64(False):
+        return Samples(np.asarray(stimulus.sample(seed, num)))
+
+
+def drawn(cls, num, seed=0, **values):
+    """A task of rows, from two lengthscales of a law."""
+    return lf.Discrimination(*(rows(cls((SIZE,), xi=xi, **values), num, seed + c) for c, xi in enumerate((0.5, 1.5))))
+
+
+# -- what is measured ---------------------------------------------------------------------------------------------
+
+
+def test_statistics_are_those_of_the_rows():
+    """Covariance, kurtosis and law of weighted groups: as if the rows had been repeated."""
+    data = rows(Kur((SIZE,), k=10.0, xi=1.0), 4000)
+    found = Measurements(data)
+    weights = resamples(1)[0]
+    parts = np.split(data.rows.astype(float), found.bounds[1:-1])
+    repeated = np.concatenate([part for part, times in zip(parts, weights, strict=True) for _ in range(int(times))])
+    centered = repeated - data.site_means()
+    wanted = [np.mean(centered * np.roll(centered, d, axis=1)) for d in range(SIZE)]
+    np.testing.assert_allclose(found.row(weights), wanted, atol=1e-12)
+    np.testing.assert_allclose(found.matrix(weights), centered.T @ centered / len(centered), atol=1e-12)
+    kurtosis = np.mean(centered**4) / np.mean(centered**2) ** 2 - 3
+    assert found.kurtosis(weights) == pytest.approx(kurtosis, abs=1e-9)
+    assert found.kurtosis(resamples(3)).shape == (3,)
+    law = found.law(weights)
+    assert law.mean == pytest.approx(repeated.mean(), abs=2e-3)
+    assert law.variance == pytest.approx(repeated.var(), rel=2e-3)
+    exact = lf.theory.Amplifier.of_samples(repeated)
+    np.testing.assert_allclose(lf.theory.Amplifier(law)(0.7), exact(0.7), atol=1e-4)
+
+
+@pytest.mark.parametrize("values", [(-1.0, 1.0), (-2.0, -2.0, 0.5, 3.5)])
+def test_laws_of_few_values_stay_atoms(values):
+    data = Samples(np.random.default_rng(0).choice(values, (500, 6)))
+    found = Measurements(data)
+    assert found.discrete and set(found.law(found.ones).values) <= set(values)
+    assert found.two_valued == (values == (-1.0, 1.0))
+
+
+@pytest.mark.parametrize("nu", [3.0, 5.0])
+def test_hill_finds_the_tail_index(nu):
+    """|X|^ν of Pareto values is exact: 1/index is a mean of exponentials."""
+    values = np.random.default_rng(1).random(1_000_000) ** (-1 / nu)
+    index, error = hill(values)
+    assert error == pytest.approx(index / math.sqrt(1000))
+    assert abs(index - nu) < 5 * error
+    assert hill(np.array([-1.0, 1.0] * 500)) == (math.inf, 0.0)
+
+
+ELLIPTICAL = {
+    "gaussian": Gaussian((SIZE,), xi=1.5),
+    "shell": EllipticalShell((SIZE,), xi=1.5),
+    "student t": StudentT((SIZE,), xi=1.5, nu=3.0),
+}
+
+
+@pytest.mark.parametrize("name", ELLIPTICAL)
+def test_elliptical_rows_look_alike_in_every_direction(name):
+    """Chances of true hypotheses are spread evenly: the least of 12 is above the level, and half are above a tenth."""
+    heavy = name == "student t"
+    chances = [flatness(Measurements(rows(ELLIPTICAL[name], 2000, seed)), heavy).p for seed in range(12)]
+    assert min(chances) > LEVEL and np.median(chances) > 0.1
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_other_rows_do_not(heavy):
+    """Sites of uniform law: E|X|/σ = √3/2 and E|X|/(E√|X|)² = 9/8, those of sums are nearly a normal's."""
+    found = flatness(Measurements(rows(NLGP((SIZE,), xi=0.3, gain=1 / math.sqrt(2)), 4000)), heavy)
+    assert found.p < 1e-12 and found.power > POWER
+    one, many = (found.values[found.kinds.index(kind)] for kind in ("site", "constant"))
+    scale = scipy.special.gamma(0.75) ** 2 * math.sqrt(2) / math.pi  # (E√|Z|)²
+    sixteen = 1.2 / 24 / SIZE  # first correction of a sum of sixteen: −κ/24, halved and turned for the other ratio
+    wanted = (
+        math.log(9 / 8 * scale / math.sqrt(2 / math.pi))
+        if heavy
+        else math.log(math.sqrt(3) / 2 / math.sqrt(2 / math.pi))
+    )
+    wanted -= -0.5 * sixteen if heavy else sixteen
+    error = math.hypot(*(found.errors[found.kinds.index(kind)] for kind in ("site", "constant")))
+    assert abs(one - many - wanted) < 5 * error + 2e-4
+    assert abs(one - many) > 10 * error  # the test above could have failed
+
+
+def test_ising_rings_are_known_by_their_covariance():
+    assert ising_p(Measurements(rows(Ising((SIZE,), coupling=0.7), 5000))) > LEVEL
+    signs = np.sign(rows(Gaussian((SIZE,), xi=1.5), 5000).rows)
+    assert ising_p(Measurements(Samples(signs))) < LEVEL
+    assert ising_p(Measurements(rows(Gaussian((SIZE,), xi=1.5), 500))) == 0.0
+
+
+def test_likeness_of_rows_in_a_row():
+    steps = np.random.default_rng(0).normal(size=(4000, 6))
+    walk = np.zeros_like(steps)
+    for t in range(1, len(steps)):
+        walk[t] = 0.8 * walk[t - 1] + steps[t]
+    assert likeness(steps) < 0.05
+    assert likeness(walk) == pytest.approx(0.8, abs=0.03)
+
+
+def test_checks_of_data_take_every_row_once():
+    """Drawn with replacement, the z of a true hypothesis would be √2 too large, and its chance too small."""
+    data = rows(Gaussian((SIZE,), xi=1.0), 4000)
+    check = check_stimulus(data)
+    assert check.num == 4000
+    assert check_stimulus(data, num=200).num == 200
+    centered = data.rows - data.mean()
+    unit = centered / np.sqrt(np.mean(centered**2))
+    assert np.mean(unit * np.roll(unit, 1, axis=1)) == pytest.approx(check.correlation[1], abs=5e-3)
+
+
+# -- verdicts -----------------------------------------------------------------------------------------------------
+
+CASES = {
+    "gaussian": (Gaussian, {}),
+    "bounded": (NLGP, {"gain": 3.0}),
+    "shell": (EllipticalShell, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What is said of many rows of each law, and of the law."""
+    return {
+        name: (
+            lf.predict(drawn(cls, 20_000, **values), starts=4),
+            lf.predict(lf.Discrimination(*(cls((SIZE,), xi=xi, **values) for xi in (0.5, 1.5))), starts=4),
+        )
+        for name, (cls, values) in CASES.items()
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_many_rows_say_what_the_law_says(found, name):
+    data, exact = found[name]
+    assert data.verdict == exact.verdict == data.leaning != "undecided"
+    assert data.doubts == () and data.needed == 0
+    assert data.ipr == pytest.approx(exact.ipr, rel=0.1)
+    assert data.largest_rate == pytest.approx(exact.largest_rate, rel=0.05)
+    kurtosis = data.evidence[1].kurtosis
+    assert kurtosis.low < exact.excess_kurtosis < kurtosis.high
+    assert all(not (one.signs_differ or one.shifts_differ) for one in data.evidence)
+
+
+def test_where_rows_cannot_tell_it_is_said(found):
+    data, _ = found["gaussian"]
+    assert data.reason.startswith("As far as the rows can tell") and not data.exact
+    assert "cannot be told apart" in str(data)
+    assert found["shell"][0].exact and "exact for this task" in str(found["shell"][0])
+
+
+def test_kinds_are_told_apart(found):
+    kinds = {name: data.evidence[1].kind for name, (data, _) in found.items()}
+    assert kinds == {"gaussian": "either", "bounded": "sites", "shell": "elliptical"}
+
+
+def test_the_amplifier_has_an_error_band(found):
+    data, _ = found["bounded"]
+    one = data.evidence[1]
+    exact = lf.theory.Amplifier(NLGP((SIZE,), xi=1.5, gain=3.0).marginal())(one.correlations)
+    assert np.all(np.abs(one.amplifier - exact) < 5 * one.amplifier_error + 1e-4)
+    assert 0 < one.amplifier_error[1:].max() < 0.01
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_few_rows_are_not_guessed_from(name):
+    cls, values = CASES[name]
+    said = lf.predict(drawn(cls, 500, **values), starts=4)
+    assert said.verdict == "undecided" and "500 samples are few for 16 weights" in said.reason
+    assert said.needed >= ROWS_A_SITE * SIZE
+    assert "samples a class would decide" in str(said) and "exact for this task" not in str(said)
+
+
+def test_fewer_still_are_not_looked_at():
+    said = lf.predict(drawn(Gaussian, 60))
+    assert (said.verdict, said.flow, said.evidence) == ("undecided", None, ())
+    assert "60 samples" in said.reason and str(said)
+
+
+def test_a_few_patterns_are_summed_over():
+    """Pulses of zeros and ones have no sign symmetry: the sum over patterns needs none."""
+    task = lf.Discrimination(*(SinglePulse(SIZE, a, b, coding="zero-one") for a, b in ((1, 2), (4, 6))))
+    data = task.replace(stimuli=tuple(rows(one, 4000, c) for c, one in enumerate(task.stimuli)))
+    said, exact = lf.predict(data, starts=4), lf.predict(task, starts=4)
+    assert said.theory == exact.theory == "ExactPulse"
+    assert said.verdict == exact.verdict
+    assert said.evidence[1].signs_differ
+
+
+# -- assumptions that fail ----------------------------------------------------------------------------------------
+
+
+def changed(change):
+    task = drawn(NLGP, 4000, gain=3.0)
+    return task.replace(stimuli=tuple(Samples(change(one.rows.astype(float))) for one in task.stimuli))
+
+
+FAILING = {
+    "a mean": (lambda x: x + 0.3, "S3", 'preprocess="center"'),
+    "sites apart": (lambda x: x * np.linspace(0.5, 2, SIZE), "S2", 'preprocess="scale"'),
+    "one contrast a row": (
+        lambda x: x * np.random.default_rng(0).choice([0.3, 1.7], (len(x), 1)),
+        "S1",
+        '"contrast-normalize"',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_what_fails_is_named_with_what_to_try(name):
+    change, assumption, step = FAILING[name]
+    said = lf.predict(changed(change), starts=4)
+    assert said.verdict == "undecided"
+    assert any(f"{assumption} fails" in one for one in said.doubts), said.doubts
+    assert any(step in one for one in said.advice), said.advice
+    assert f"{assumption} fails" in str(said)
+
+
+def test_the_advice_helps():
+    task = changed(FAILING["a mean"][0])
+    said = lf.predict(task.replace(stimuli=tuple(one.replace(preprocess="center") for one in task.stimuli)), starts=4)
+    assert said.verdict == "localized"
+
+
+def test_heavy_tails_are_warned_of():
+    said = lf.predict(drawn(StudentT, 4000, nu=3.0), starts=4)
+    assert said.evidence[1].heavy and any("heavy tails" in one for one in said.advice)
+    assert said.evidence[1].tail_index == pytest.approx(3, abs=5 * said.evidence[1].tail_error)
+
+
+def test_rows_that_resemble_the_next_count_for_less():
+    task = drawn(NLGP, 2000, gain=3.0)
+    slow = [Samples(np.repeat(one.rows, 10, axis=0)) for one in task.stimuli]
+    said = lf.predict(task.replace(stimuli=tuple(slow)), starts=4)
+    assert said.evidence[0].effective < 2000 and any("resemble" in one for one in said.advice)
+
+
+def test_a_class_beside_data_is_drawn_from():
+    task = drawn(NLGP, 4000, gain=3.0)
+    said = lf.predict(task.replace(stimuli=(NLGP((SIZE,), xi=0.5, gain=3.0), task.stimuli[1])), starts=4)
+    assert said.verdict == "localized" and said.evidence[0].num == 50_000
+
+
+def test_no_theory_covers_other_losses():
+    said = lf.predict(drawn(NLGP, 1000, gain=3.0).replace(loss="absolute"))
+    assert said.verdict == "undecided" and "No theory" in said.reason and said.evidence
+
+
+@pytest.mark.parametrize("mistake", [{"starts": 0}, {"seed": -1}, {"initial": np.zeros((4, 1, SIZE - 1))}], ids=str)
+def test_mistakes_are_errors_not_verdicts(mistake):
+    with pytest.raises(lf.InputError, match=f"`{next(iter(mistake))}`"):
+        lf.predict(drawn(NLGP, 100, gain=3.0), **mistake)
+
+
+def test_measured_chances_count_the_tries():
+    once, often = Measured(0.1, 0.02, 5.0), Measured(0.1, 0.02, 5.0, tries=100)
+    assert often.p == pytest.approx(100 * once.p)
+    assert dataclasses.replace(once, z=0.0).p == 1.0
+    assert _rows.leave_one_out().sum() == GROUPS * (GROUPS - 1)
