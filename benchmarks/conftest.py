@@ -53,7 +53,9 @@ def ratio(times: dict[str, list[float]], one: str, other: str) -> float:
 def report():
     """Add a row: what, value, unit, and the limit that must hold (None: reported only)."""
 
-    def add(what: str, value: float, unit: str = "×", limit: float | None = None, **more: Any) -> None:
+    def add(
+        what: str, value: float, unit: str = "×", limit: float | None = None, **more: Any
+    ) -> None:
         ROWS.append({"what": what, "value": value, "unit": unit, "limit": limit, **more})
         if limit is not None:
             assert value <= limit, f"{what}: {value:.3g} {unit}, the limit is {limit:g}"

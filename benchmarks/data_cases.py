@@ -35,15 +35,21 @@ def cases() -> dict[str, lf.Discrimination]:
         "nlgp gain 3, ξ=1,3": make(s.NLGP, xi=wide, gain=3.0),
         "nlgp gain 100, ξ=1,3": make(s.NLGP, xi=wide, gain=100.0),
         "nlgp gain 1, ξ=0.3,0.7": make(s.NLGP, xi=narrow, gain=1.0),
-        "nlgp gain 100, labels ±1, ξ=1,3": make(s.NLGP, xi=wide, gain=100.0, task={"labels": "signs"}),
+        "nlgp gain 100, labels ±1, ξ=1,3": make(
+            s.NLGP, xi=wide, gain=100.0, task={"labels": "signs"}
+        ),
         "kur k=3, ξ=1,3": make(s.Kur, xi=wide, k=3.0),
         "kur k=5, ξ=1,3": make(s.Kur, xi=wide, k=5.0),
         "kur k=10, ξ=1,3": make(s.Kur, xi=wide, k=10.0),
         "kur k=20 on a torus, ξ=0.5,1": make(s.Kur, torus, xi=(0.5, 1.0), k=20.0),
         "ising J=0.3,0.7": make(s.Ising, coupling=(0.3, 0.7)),
         "ising J=0.3,1.2": make(s.Ising, coupling=(0.3, 1.2)),
-        "copula of Laplace, ξ=0.5,1.5": make(s.Copula, xi=(0.5, 1.5), marginal_law=marginals.Laplace()),
-        "copula of Uniform, ξ=0.5,1.5": make(s.Copula, xi=(0.5, 1.5), marginal_law=marginals.Uniform()),
+        "copula of Laplace, ξ=0.5,1.5": make(
+            s.Copula, xi=(0.5, 1.5), marginal_law=marginals.Laplace()
+        ),
+        "copula of Uniform, ξ=0.5,1.5": make(
+            s.Copula, xi=(0.5, 1.5), marginal_law=marginals.Uniform()
+        ),
         "student-t ν=3, ξ=1,3": make(s.StudentT, xi=wide, nu=3.0),
         "elliptical shell, ξ=1,3": make(s.EllipticalShell, xi=wide),
         "elliptical shell, ξ=0.3,0.7": make(s.EllipticalShell, xi=narrow),

@@ -36,7 +36,9 @@ def step(task, **more):
     record = lf.Record(every=10**9, what=("ipr",))
     settings = {"steps": STEPS, "batch": BATCH, "members": MEMBERS, "learning_rate": 0.05} | more
     times = [
-        lf.train(task, lf.networks.SingleNeuron(), record=record, seed=turn, **settings).manifest["run_seconds"]
+        lf.train(task, lf.networks.SingleNeuron(), record=record, seed=turn, **settings).manifest[
+            "run_seconds"
+        ]
         for turn in range(4)
     ]
     return statistics.median(times[1:]) / settings["steps"] * 1e3
@@ -51,7 +53,11 @@ def agreement(task):
     for seed, estimate in enumerate((fused.sampled, estimators.sampled)):
         keys = jax.random.split(jax.random.key(seed), MEMBERS)
         one = jax.jit(
-            jax.vmap(lambda key, e=estimate: e(task, network, None, {"weights": weights}, key, counts)[1]["weights"])
+            jax.vmap(
+                lambda key, e=estimate: e(task, network, None, {"weights": weights}, key, counts)[
+                    1
+                ]["weights"]
+            )
         )
         found.append(np.asarray(one(keys), np.float64)[:, 0])
     error = np.sqrt(sum(part.var(axis=0, ddof=1) for part in found) / MEMBERS)

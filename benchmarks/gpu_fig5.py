@@ -58,7 +58,12 @@ def main():
     parts = ("compile_seconds", "run_seconds")
     total = {part: round(sum(one[part] for one in found.values()), 3) for part in parts}
     device = {"device": jax.devices()[0].device_kind, "jax": jax.__version__}
-    setting = {"seeds": given.seeds, "steps": given.steps, "batch": given.batch, "estimator": "independent"}
+    setting = {
+        "seeds": given.seeds,
+        "steps": given.steps,
+        "batch": given.batch,
+        "estimator": "independent",
+    }
     text = json.dumps({**device, **setting, **total, **found}, indent=2) + "\n"
     given.out.write_text(text, encoding="utf-8")
     print(text, end="")

@@ -50,7 +50,11 @@ def main() -> None:
     cases["ξ = 1, 3, normal"] = [one.gaussian_clone() for one in kur(1, 3)]
     for name, stimuli in cases.items():
         for kind, found in rows(stimuli).items():
-            print(f"{name:18} {kind:10}", "  ".join(f"{key} {value:.3g}" for key, value in found.items()), flush=True)
+            print(
+                f"{name:18} {kind:10}",
+                "  ".join(f"{key} {value:.3g}" for key, value in found.items()),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,10 @@ GAIN, ROUNDS = 1.0, 5
 def original(checkout: Path) -> Any:
     """The module that trains, of the original code."""
     sys.path.insert(0, str(checkout))
-    whole = {name: _package(checkout, name) for name in ("", "datasets", "samplers", "models", "experiments")}
+    whole = {
+        name: _package(checkout, name)
+        for name in ("", "datasets", "samplers", "models", "experiments")
+    }
     for name in ("wandb", "nptyping"):
         sys.modules.setdefault(name, types.ModuleType(name))
     anything = types.SimpleNamespace(__class_getitem__=None)
@@ -46,10 +49,16 @@ def original(checkout: Path) -> Any:
     sys.modules["nets.datasets.base"] = base
     data: Any = whole["datasets"]
     data.Dataset, data.DatasetSplit, data.SinglePulseDataset = base.Dataset, base.DatasetSplit, None
-    data.NonlinearGPDataset = importlib.import_module("localization.datasets.nonlinear_gp").NonlinearGPDataset
+    data.NonlinearGPDataset = importlib.import_module(
+        "localization.datasets.nonlinear_gp"
+    ).NonlinearGPDataset
     samplers: Any = whole["samplers"]
     found = importlib.import_module("localization.samplers.base")
-    samplers.Sampler, samplers.EpochSampler, samplers.OnlineSampler = found.Sampler, found.EpochSampler, None
+    samplers.Sampler, samplers.EpochSampler, samplers.OnlineSampler = (
+        found.Sampler,
+        found.EpochSampler,
+        None,
+    )
     models: Any = whole["models"]
     vars(models).update(vars(importlib.import_module("localization.models.feedforward")))
     return importlib.import_module("localization.experiments.batched_online")
@@ -99,16 +108,30 @@ def train_original(code: Any, steps: int) -> np.ndarray:
 def draw_original(code: Any, steps: int) -> None:
     """What it draws in so many steps, without training on it."""
     key = jax.random.PRNGKey(0)
-    more = {"xi1": XI[1], "xi2": XI[0], "gain": GAIN, "num_dimensions": SITES, "num_exemplars": steps * BATCH}
+    more = {
+        "xi1": XI[1],
+        "xi2": XI[0],
+        "gain": GAIN,
+        "num_dimensions": SITES,
+        "num_exemplars": steps * BATCH,
+    }
     data = code.datasets.NonlinearGPDataset(key=key, **more)
-    for x, _ in code.batcher(code.samplers.EpochSampler(key=key, dataset=data, num_epochs=1), BATCH):
+    for x, _ in code.batcher(
+        code.samplers.EpochSampler(key=key, dataset=data, num_epochs=1), BATCH
+    ):
         x.block_until_ready()
 
 
 def train_ours(task: Any, members: int, steps: int, estimator: str, batch: int) -> Any:
     """As many runs of ours at once."""
     record = lf.Record(every=steps, what=("ipr",))
-    more = {"learning_rate": RATE, "steps": steps, "batch": batch, "members": members, "record": record}
+    more = {
+        "learning_rate": RATE,
+        "steps": steps,
+        "batch": batch,
+        "members": members,
+        "record": record,
+    }
     return lf.train(task, NETWORK, estimator=estimator, **more)
 
 
@@ -133,7 +156,12 @@ def main() -> None:
     ways = {
         "original": (1, lambda steps: train_original(code, steps), 20, 100),
         "original, drawing alone": (1, lambda steps: draw_original(code, steps), 20, 100),
-        "the same draws, one run": (1, lambda steps: train_ours(one, 1, steps, "independent", BATCH), 200, 1000),
+        "the same draws, one run": (
+            1,
+            lambda steps: train_ours(one, 1, steps, "independent", BATCH),
+            200,
+            1000,
+        ),
         f"as Figure 5, {count} runs": (
             count,
             lambda steps: train_ours(all_gains, count, steps, "orbit", NLGPS.draws),
@@ -148,8 +176,12 @@ def main() -> None:
         for name, (members, run, few, many) in ways.items():
             found[name].append(1e3 * a_step(run, few, many) / members)
     for name, times in found.items():
-        ratio = statistics.median(old / new for old, new in zip(found["original"], times, strict=True))
-        print(f"{name:24s} {statistics.median(times):8.3f} ms a step and run, {ratio:5.0f} times the original's speed")
+        ratio = statistics.median(
+            old / new for old, new in zip(found["original"], times, strict=True)
+        )
+        print(
+            f"{name:24s} {statistics.median(times):8.3f} ms a step and run, {ratio:5.0f} times the original's speed"
+        )
 
 
 if __name__ == "__main__":

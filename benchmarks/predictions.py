@@ -20,10 +20,14 @@ from localfields.trajectory import localized_from
 MEMBERS, RATE, STEPS, BATCH = 4, 0.1, 5000, 200
 
 
-def classes(cls: Any, shape: tuple[int, ...] = (40,), task: Any = None, **values: Any) -> lf.Discrimination:
+def classes(
+    cls: Any, shape: tuple[int, ...] = (40,), task: Any = None, **values: Any
+) -> lf.Discrimination:
     """A task whose classes differ in the values given as tuples, label 0 first."""
     count = max(len(value) for value in values.values() if isinstance(value, tuple))
-    each = [{k: v[c] if isinstance(v, tuple) else v for k, v in values.items()} for c in range(count)]
+    each = [
+        {k: v[c] if isinstance(v, tuple) else v for k, v in values.items()} for c in range(count)
+    ]
     return lf.Discrimination(*(cls(shape, **one) for one in each), **(task or {}))
 
 
@@ -38,8 +42,12 @@ def tasks() -> dict[str, Any]:
         found[f"nlgp gain {gain:g}, ξ=0.3,0.7"] = classes(s.NLGP, xi=narrow, gain=gain)
     found["nlgp gain 100, ξ=1,2"] = classes(s.NLGP, xi=(1.0, 2.0), gain=100.0)
     found["nlgp gain 100, ξ=0.3,0.7, 100 sites"] = classes(s.NLGP, (100,), xi=narrow, gain=100.0)
-    found["nlgp gain 100, three classes, ξ=0.5,1,3"] = classes(s.NLGP, xi=(0.5, 1.0, 3.0), gain=100.0)
-    found["nlgp gain 100, labels ±1, ξ=1,3"] = classes(s.NLGP, xi=wide, gain=100.0, task={"labels": "signs"})
+    found["nlgp gain 100, three classes, ξ=0.5,1,3"] = classes(
+        s.NLGP, xi=(0.5, 1.0, 3.0), gain=100.0
+    )
+    found["nlgp gain 100, labels ±1, ξ=1,3"] = classes(
+        s.NLGP, xi=wide, gain=100.0, task={"labels": "signs"}
+    )
     found["gaussian, ξ=1,3"] = classes(s.Gaussian, xi=wide)
     found["gaussian, ξ=2,0.5"] = classes(s.Gaussian, xi=(2.0, 0.5))
     for k in (3.0, 4.0, 5.0, 10.0, 30.0):
@@ -58,7 +66,9 @@ def tasks() -> dict[str, Any]:
         marginals.StudentT(5.0),
         marginals.TwoPoint(),
     ):
-        found[f"copula of {type(law).__name__}, ξ=0.5,1.5"] = classes(s.Copula, xi=(0.5, 1.5), marginal_law=law)
+        found[f"copula of {type(law).__name__}, ξ=0.5,1.5"] = classes(
+            s.Copula, xi=(0.5, 1.5), marginal_law=law
+        )
     for nu in (3.0, 5.0):
         found[f"student-t ν={nu:g}, ξ=1,3"] = classes(s.StudentT, xi=wide, nu=nu)
     for xi in (wide, narrow):
@@ -121,7 +131,9 @@ def confusion(rows: list[dict[str, Any]]) -> str:
     kinds = ("localized", "oscillatory", "undecided")
     lines = [f"{'trained':<14}" + "".join(f"{kind:>14}" for kind in kinds)]
     for did in kinds[:2]:
-        counts = [sum(one["trained"] == did and one["verdict"] == kind for one in rows) for kind in kinds]
+        counts = [
+            sum(one["trained"] == did and one["verdict"] == kind for one in rows) for kind in kinds
+        ]
         lines.append(f"{did:<14}" + "".join(f"{count:>14}" for count in counts))
     return "\n".join(lines)
 

@@ -39,8 +39,19 @@ ANSWERED = """() => new Promise((done) => {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("app")
-    command = [sys.executable, "-m", "localfields.cli", "app", "--port", "0", "--store", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "localfields.cli",
+        "app",
+        "--port",
+        "0",
+        "--store",
+        str(folder),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
         yield found.group(), process.pid
         process.terminate()
@@ -50,7 +61,9 @@ def server(tmp_path_factory):
 def browser():
     assert BROWSER, "set LOCALFIELDS_BROWSER to a Chromium"
     with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        chromium = driver.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
         yield chromium
         chromium.close()
 
@@ -82,7 +95,11 @@ def answers(page, count=15) -> list[float]:
 
 def family(pid: int) -> list[int]:
     """A process and all below it."""
-    children = [one for file in Path(f"/proc/{pid}/task").glob("*/children") for one in file.read_text().split()]
+    children = [
+        one
+        for file in Path(f"/proc/{pid}/task").glob("*/children")
+        for one in file.read_text().split()
+    ]
     return [pid, *(one for child in children for one in family(int(child)))]
 
 
@@ -126,14 +143,20 @@ def test_a_run_is_drawn_five_times_a_second(server, browser, report):
     page.context.close()
     assert len(drawn) > 3
     between = [b - a for a, b in zip(drawn[:-1], drawn[1:], strict=True)]
-    report("explorer: between drawings of a run, median", statistics.median(between), "ms", limit=200)
+    report(
+        "explorer: between drawings of a run, median", statistics.median(between), "ms", limit=200
+    )
 
 
 def test_twenty_visitors(server, browser, report):
     setting = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "members": "10"}
     # Four of them have a run going on: a link may name a second setting, which is run at once.
-    long = [{**setting, "batch": "5000", "steps": "20000", "seed": str(place)} for place in range(4)]
-    queries = [f"?{to_query(setting, long[place] if place < 4 else None)}" for place in range(PAGES - 1)]
+    long = [
+        {**setting, "batch": "5000", "steps": "20000", "seed": str(place)} for place in range(4)
+    ]
+    queries = [
+        f"?{to_query(setting, long[place] if place < 4 else None)}" for place in range(PAGES - 1)
+    ]
     start = time.perf_counter()
     others = Visitors(server[0], queries)
     others.wait(lambda: min(others.messages) >= 10)
@@ -143,9 +166,15 @@ def test_twenty_visitors(server, browser, report):
     before = sum(others.messages)
     found = answers(page)
     report("explorer: messages to the others meanwhile", sum(others.messages) - before, "")
-    report(f"explorer: a slider answered, one of {PAGES} visitors, four runs going on", statistics.median(found), "ms")
+    report(
+        f"explorer: a slider answered, one of {PAGES} visitors, four runs going on",
+        statistics.median(found),
+        "ms",
+    )
     report("explorer: the slowest of them", max(found), "ms", limit=1000)
-    report(f"explorer: server and workers with {PAGES} visitors", memory(server[1]), "MB", limit=4000)
+    report(
+        f"explorer: server and workers with {PAGES} visitors", memory(server[1]), "MB", limit=4000
+    )
     page.context.close()
     others.close()
     assert not others.failed
@@ -159,7 +188,11 @@ def test_twenty_pages_in_one_browser(server, browser, report):
     for one in pages[:4]:
         one.get_by_role("button", name="Start", exact=True).click()
     found = [answer(page) for page in pages]
-    report(f"explorer: a slider answered in {PAGES} pages of one browser", statistics.median(found), "ms")
+    report(
+        f"explorer: a slider answered in {PAGES} pages of one browser",
+        statistics.median(found),
+        "ms",
+    )
     report("explorer: the slowest of these", max(found), "ms")
     for one in pages[:4]:
         one.get_by_text(re.compile("Confirmed|Refuted")).wait_for()

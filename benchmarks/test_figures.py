@@ -43,7 +43,11 @@ CASES = {
 
 def noise(estimate, experiment, extra, params, batch, repeats):
     """Variance of the gradient, summed over all weights."""
-    task, network, counts = experiment.task, experiment.network, class_counts(experiment.task, batch)
+    task, network, counts = (
+        experiment.task,
+        experiment.network,
+        class_counts(experiment.task, batch),
+    )
 
     @jax.jit
     def many(key):
@@ -73,4 +77,8 @@ def test_draws_of_figures(name, report):
             params = {"weights": jnp.asarray(fields.reshape(network.hidden, -1))}
         plain = noise(sampled, experiment, None, params, batch, 40)
         ours = noise(orbit, experiment, extra, params, method.batch, 200)
-        report(f"{name}, step {step}: gradient variance / that of {batch} independent draws", ours / plain, limit=1.0)
+        report(
+            f"{name}, step {step}: gradient variance / that of {batch} independent draws",
+            ours / plain,
+            limit=1.0,
+        )

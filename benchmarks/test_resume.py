@@ -19,8 +19,16 @@ def test_overhead_of_the_store(tmp_path, report, monkeypatch):
     def made():
         return lf.Experiment(task, method=method.replace(seed=next(seeds)))
 
-    calls = {"stored": lambda: lf.run_or_load(made(), tmp_path).final, "alone": lambda: made().run().final}
+    calls = {
+        "stored": lambda: lf.run_or_load(made(), tmp_path).final,
+        "alone": lambda: made().run().final,
+    }
     times = interleaved(calls, 4)
     assert min(times["alone"]) > 4, times
     alone = sorted(times["alone"])[2]
-    report("store: a run through run_or_load / the same by train", ratio(times, "stored", "alone"), limit=1.05, s=alone)
+    report(
+        "store: a run through run_or_load / the same by train",
+        ratio(times, "stored", "alone"),
+        limit=1.05,
+        s=alone,
+    )

@@ -41,8 +41,14 @@ LIMITS = [
 
 @pytest.mark.parametrize(("stimulus", "limit"), LIMITS, ids=lambda value: type(value).__name__)
 def test_draw_against_plain_normals(stimulus, limit, report):
-    times = interleaved({"draw": compiled(stimulus, NUM), "normals": normals(NUM, SITES)}, rounds=61)
-    report(f"{stimulus!r}: {NUM} draws / as many plain normals", ratio(times, "draw", "normals"), limit=limit)
+    times = interleaved(
+        {"draw": compiled(stimulus, NUM), "normals": normals(NUM, SITES)}, rounds=61
+    )
+    report(
+        f"{stimulus!r}: {NUM} draws / as many plain normals",
+        ratio(times, "draw", "normals"),
+        limit=limit,
+    )
 
 
 def test_cost_grows_like_n_log_n(report):
@@ -50,11 +56,18 @@ def test_cost_grows_like_n_log_n(report):
     rates = {}
     for n in (32, 64, 128, 256):
         num = 2**22 // n**2
-        times = interleaved({"draw": compiled(lf.stimuli.NLGP((n, n), xi=3.0, gain=100.0), num)}, rounds=7)
+        times = interleaved(
+            {"draw": compiled(lf.stimuli.NLGP((n, n), xi=3.0, gain=100.0), num)}, rounds=7
+        )
         rates[n] = min(times["draw"]) / (num * n**2 * np.log2(n**2))
     worst = max(rates[n] / rates[32] for n in (64, 128, 256))
     shown = {f"{n}x{n}": rate * 1e9 for n, rate in rates.items()}
-    report("NLGP on tori: time / (N log N), worst of 64², 128², 256² against 32²", worst, limit=2.0, nanoseconds=shown)
+    report(
+        "NLGP on tori: time / (N log N), worst of 64², 128², 256² against 32²",
+        worst,
+        limit=2.0,
+        nanoseconds=shown,
+    )
 
 
 def test_memory_of_a_large_torus(report):
@@ -67,8 +80,17 @@ def test_memory_of_a_large_torus(report):
         "lf.stimuli.NLGP((128, 128), xi=3.0, gain=100.0).sample(0, 1000).block_until_ready()\n"
         "print(peak(), before)\n"
     )
-    peak, before = (int(one) / 1e6 for one in subprocess.check_output([sys.executable, "-c", code], text=True).split())
-    report("1000 draws of a 128×128 torus: peak memory of the process", peak, "GB", limit=1.0, before=before)
+    peak, before = (
+        int(one) / 1e6
+        for one in subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    )
+    report(
+        "1000 draws of a 128×128 torus: peak memory of the process",
+        peak,
+        "GB",
+        limit=1.0,
+        before=before,
+    )
 
 
 def test_ising_against_metropolis(report):
@@ -84,8 +106,14 @@ def test_ising_against_metropolis(report):
         def step(x, key):
             site_key, flip_key = jax.random.split(key)
             site = jax.random.randint(site_key, (chains,), 0, SITES)
-            here, left, right = x[rows, site], x[rows, (site - 1) % SITES], x[rows, (site + 1) % SITES]
-            accept = jax.random.uniform(flip_key, (chains,)) < jnp.exp(-2 * coupling * here * (left + right))
+            here, left, right = (
+                x[rows, site],
+                x[rows, (site - 1) % SITES],
+                x[rows, (site + 1) % SITES],
+            )
+            accept = jax.random.uniform(flip_key, (chains,)) < jnp.exp(
+                -2 * coupling * here * (left + right)
+            )
             return x.at[rows, site].set(jnp.where(accept, -here, here)), None
 
         return jax.lax.scan(step, start, jax.random.split(run_key, steps))[0]
@@ -93,21 +121,29 @@ def test_ising_against_metropolis(report):
     stimulus = lf.stimuli.Ising((SITES,), coupling=coupling)
     exact = compiled(stimulus, chains)
     x = np.asarray(exact())
-    neighbors = (x * np.roll(x, 1, axis=1)).mean(axis=1)  # what was timed is also right, at five standard errors
+    neighbors = (x * np.roll(x, 1, axis=1)).mean(
+        axis=1
+    )  # what was timed is also right, at five standard errors
     error = neighbors.std(ddof=1) / np.sqrt(chains)
     assert abs(neighbors.mean() - stimulus.covariance()[1]) < 5 * error < 0.1
-    times = interleaved({"exact": exact, "metropolis": lambda: metropolis(jax.random.key(1))}, rounds=5)
+    times = interleaved(
+        {"exact": exact, "metropolis": lambda: metropolis(jax.random.key(1))}, rounds=5
+    )
     report(f"Ising: {steps} Metropolis steps / one exact draw", ratio(times, "metropolis", "exact"))
 
 
 def test_floor_of_the_generator(report):
     """How much of plain normals is the generator itself: the floor under every draw."""
     bits = jax.jit(lambda key: jax.random.bits(key, (NUM, SITES)))
-    times = interleaved({"bits": lambda: bits(jax.random.key(0)), "normals": normals(NUM, SITES)}, rounds=31)
+    times = interleaved(
+        {"bits": lambda: bits(jax.random.key(0)), "normals": normals(NUM, SITES)}, rounds=31
+    )
     report("random bits alone / plain normals", ratio(times, "bits", "normals"))
     ours = jax.jit(lambda key: jax.random.normal(key, (NUM, SITES)))
     assert np.array_equal(ours(make_key(0)), ours(jax.random.key(0)))
-    pair = interleaved({"ours": lambda: ours(make_key(0)), "default": normals(NUM, SITES)}, rounds=31)
+    pair = interleaved(
+        {"ours": lambda: ours(make_key(0)), "default": normals(NUM, SITES)}, rounds=31
+    )
     report("plain normals from our keys / from JAX's default keys", ratio(pair, "ours", "default"))
     report("plain normals", 1e9 * float(np.median(times["normals"])) / (NUM * SITES), "ns each")
 
@@ -117,7 +153,10 @@ def test_first_answer(report):
     script = [sys.executable, "-m", "localfields.cli", "--help"]
     report(
         "localfields --help",
-        min(seconds(lambda: subprocess.run(script, capture_output=True, check=True)) for _ in range(5)),
+        min(
+            seconds(lambda: subprocess.run(script, capture_output=True, check=True))
+            for _ in range(5)
+        ),
         "s",
         0.5,
     )

@@ -29,7 +29,10 @@ def trajectory(members: int, records: int) -> Trajectory:
         times=np.arange(records) * 0.05,
         initial=weights[:, 0],
         final=weights[:, -1],
-        series={"weights": weights, "loss": rng.uniform(size=(members, records)).astype(np.float32)},
+        series={
+            "weights": weights,
+            "loss": rng.uniform(size=(members, records)).astype(np.float32),
+        },
         outcome=(Outcome("ok", records),) * members,
         specification={"seed": 0},
         manifest={"jax": "0.10", "device": "cpu", "precision": "float32", "run_seconds": 1.0},
@@ -37,10 +40,31 @@ def trajectory(members: int, records: int) -> Trajectory:
 
 
 def experiment(seed: int) -> tuple[str, str]:
-    stimuli = [{"type": "stimulus/nlgp", "shape": [40], "gain": 100.0, "kernel": "periodized", "xi": x} for x in (1, 3)]
-    task = {"type": "task/discrimination", "stimuli": stimuli, "l1": 0.0, "l2": 0.0, "labels": "signs", "loss": "mse"}
-    method = {"type": "method/training", "steps": 1000 + seed % 7, "batch": 1000, "seed": seed, "estimator": "orbit"}
-    network = {"type": "network/single-neuron", "activation": "relu", "init": "glorot", "init_scale": 0.001}
+    stimuli = [
+        {"type": "stimulus/nlgp", "shape": [40], "gain": 100.0, "kernel": "periodized", "xi": x}
+        for x in (1, 3)
+    ]
+    task = {
+        "type": "task/discrimination",
+        "stimuli": stimuli,
+        "l1": 0.0,
+        "l2": 0.0,
+        "labels": "signs",
+        "loss": "mse",
+    }
+    method = {
+        "type": "method/training",
+        "steps": 1000 + seed % 7,
+        "batch": 1000,
+        "seed": seed,
+        "estimator": "orbit",
+    }
+    network = {
+        "type": "network/single-neuron",
+        "activation": "relu",
+        "init": "glorot",
+        "init_scale": 0.001,
+    }
     text = dump({"schema": 1, "task": task, "network": network, "method": method, "initial": []})
     return text, hashlib.sha256(text.encode()).hexdigest()
 
@@ -87,17 +111,35 @@ def test_list_with_filters(store, report):
 
 
 def test_command(store, report):
-    words = [Path(sys.executable).with_name("localfields"), "runs", "list", "--store", store.path, "xi=3"]
+    words = [
+        Path(sys.executable).with_name("localfields"),
+        "runs",
+        "list",
+        "--store",
+        store.path,
+        "xi=3",
+    ]
 
     def command():
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         assert done.stdout.count("\n") == MANY + 1
 
     command()
-    help_only = clock(lambda: subprocess.run([words[0], "runs", "list", "--help"], capture_output=True, check=True))
+    help_only = clock(
+        lambda: subprocess.run(
+            [words[0], "runs", "list", "--help"], capture_output=True, check=True
+        )
+    )
     whole = clock(command)
-    report(f"`localfields runs list` of {MANY} runs, the whole command", whole, "s", start=help_only)
-    report(f"`localfields runs list` of {MANY} runs, beyond what --help takes", whole - help_only, "s", limit=2)
+    report(
+        f"`localfields runs list` of {MANY} runs, the whole command", whole, "s", start=help_only
+    )
+    report(
+        f"`localfields runs list` of {MANY} runs, beyond what --help takes",
+        whole - help_only,
+        "s",
+        limit=2,
+    )
 
 
 def test_save_and_load(tmp_path, report):

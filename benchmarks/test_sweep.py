@@ -26,7 +26,9 @@ def command(folder, *words):
     return time.perf_counter() - start
 
 
-@pytest.mark.parametrize(("estimator", "steps", "limit"), [("shared", 2000, 1 / 20), ("independent", 50, None)])
+@pytest.mark.parametrize(
+    ("estimator", "steps", "limit"), [("shared", 2000, 1 / 20), ("independent", 50, None)]
+)
 def test_a_sweep_against_single_runs(estimator, steps, limit, report, tmp_path):
     """10 gains × 30 seeds at N = 40, batch 5000, against 300 commands with draws of their own; three are timed.
 
@@ -39,17 +41,30 @@ def test_a_sweep_against_single_runs(estimator, steps, limit, report, tmp_path):
     many = ["sweep", "nlgp", *numbers, *axes]
     command(tmp_path, *single, "--gain", "3", "--seed", "99")  # compiles
     command(tmp_path, *many, "--seed", "50", "--steps", "20")
-    alone = [command(tmp_path, *single, "--gain", gain, "--seed", "0") for gain in ("0.1", "1", "10")]
+    alone = [
+        command(tmp_path, *single, "--gain", gain, "--seed", "0") for gain in ("0.1", "1", "10")
+    ]
     together = command(tmp_path, *many)
-    trained = [one.manifest["run_seconds"] for one in lf.Store(tmp_path).list([f"steps={steps}", "members=1"])]
+    trained = [
+        one.manifest["run_seconds"]
+        for one in lf.Store(tmp_path).list([f"steps={steps}", "members=1"])
+    ]
     singles = GAINS * SEEDS * statistics.median(alone)
-    what = f"sweep of 10 gains × 30 seeds, {steps} steps, {estimator} draws / 300 commands (3 timed)"
-    more = {"seconds": together, "seconds_of_one": alone, "of_which_training": statistics.median(trained)}
+    what = (
+        f"sweep of 10 gains × 30 seeds, {steps} steps, {estimator} draws / 300 commands (3 timed)"
+    )
+    more = {
+        "seconds": together,
+        "seconds_of_one": alone,
+        "of_which_training": statistics.median(trained),
+    }
     report(what, together / singles, limit=limit, **more)
 
 
 def training(estimator, steps):
-    return lf.Training(steps=steps, batch=BATCH, every=10**6, what=("ipr",), evaluate=2, estimator=estimator)
+    return lf.Training(
+        steps=steps, batch=BATCH, every=10**6, what=("ipr",), evaluate=2, estimator=estimator
+    )
 
 
 @pytest.mark.parametrize("estimator", ["shared", "independent"])
@@ -62,11 +77,15 @@ def test_a_step_of_a_sweep_against_single_steps(estimator, report, tmp_path):
     seconds = {"sweep": [], "alone": []}
     for turn in range(3):
         found = run_sweep(sweep, tmp_path / f"{turn}")
-        seconds["sweep"].append(sum(found.store.load(part.digest).manifest["run_seconds"] for part in found.parts))
+        seconds["sweep"].append(
+            sum(found.store.load(part.digest).manifest["run_seconds"] for part in found.parts)
+        )
         runs = [run_or_load(sweep.point(index), tmp_path / f"{turn}") for index in (0, 60, 120)]
         seconds["alone"].append(len(sweep) / 3 * sum(run.manifest["run_seconds"] for run in runs))
     turns = zip(seconds["sweep"][1:], seconds["alone"][1:], strict=True)
-    report(f"the same, training alone, {estimator} draws", statistics.median(a / b for a, b in turns))
+    report(
+        f"the same, training alone, {estimator} draws", statistics.median(a / b for a, b in turns)
+    )
 
 
 @pytest.mark.parametrize("chunk", [1, 16, 64, 256])
@@ -77,14 +96,22 @@ def test_what_a_point_costs_beside_its_training(chunk, report, tmp_path):
     points = {1: 32, 16: 128, 64: 512, 256: 1024}[chunk]
     axes = {"gain": [1 + i / 100 for i in range(points // 8)]}
     run_sweep(
-        lf.Sweep(lf.Experiment(task, method=method), axes, seeds=range(100, 108), chunk=chunk), tmp_path / "first"
+        lf.Sweep(lf.Experiment(task, method=method), axes, seeds=range(100, 108), chunk=chunk),
+        tmp_path / "first",
     )
     sweep = lf.Sweep(lf.Experiment(task, method=method), axes, seeds=8, chunk=chunk)
     start = time.perf_counter()
     found = run_sweep(sweep, tmp_path / "second")
     assert found.complete
-    report(f"beside training, {chunk} points together: a point", 1e3 * (time.perf_counter() - start) / points, "ms")
-    entries = [sum(file.stat().st_size for file in (found.store.path / part.digest).iterdir()) for part in found.parts]
+    report(
+        f"beside training, {chunk} points together: a point",
+        1e3 * (time.perf_counter() - start) / points,
+        "ms",
+    )
+    entries = [
+        sum(file.stat().st_size for file in (found.store.path / part.digest).iterdir())
+        for part in found.parts
+    ]
     report(
         "  its bytes in the store, with the first and last field, IPR and loss at 2 records",
         sum(entries) / points,
@@ -104,12 +131,23 @@ def test_what_the_scheduler_costs(report, tmp_path):
     count = 1000
     with Cluster.of("local:2").connect() as client:
         client.wait_for_workers(2)
-        warm = [client.submit(compute, experiment.canonical(), str(tmp_path), (), key=f"w{i}") for i in range(20)]
+        warm = [
+            client.submit(compute, experiment.canonical(), str(tmp_path), (), key=f"w{i}")
+            for i in range(20)
+        ]
         assert {one.end for one in client.gather(warm)} == {"done"}
         start = time.perf_counter()
-        tasks = [client.submit(compute, experiment.canonical(), str(tmp_path), (), key=f"t{i}") for i in range(count)]
+        tasks = [
+            client.submit(compute, experiment.canonical(), str(tmp_path), (), key=f"t{i}")
+            for i in range(count)
+        ]
         assert {one.end for one in client.gather(tasks)} == {"done"}
-        report("scheduler and lookup: a task", 1e3 * (time.perf_counter() - start) / count, "ms", cores=os.cpu_count())
+        report(
+            "scheduler and lookup: a task",
+            1e3 * (time.perf_counter() - start) / count,
+            "ms",
+            cores=os.cpu_count(),
+        )
     big = lf.Sweep(experiment, {"coupling[1]": [0.5 + i / 1000 for i in range(16)]}, seeds=16)
     report("text of a task of 256 points", float(len(big.ensembles()[0].text)), "B")
 
@@ -119,7 +157,12 @@ def test_a_million_points_are_divided(report):
     start = time.perf_counter()
     sweep = lf.Sweep(lf.Experiment(), {"gain": [1 + i / 100 for i in range(1000)]}, seeds=1000)
     ensembles = sweep.ensembles()
-    report("a million points: dividing them into ensembles", time.perf_counter() - start, "s", entries=len(ensembles))
+    report(
+        "a million points: dividing them into ensembles",
+        time.perf_counter() - start,
+        "s",
+        entries=len(ensembles),
+    )
     start = time.perf_counter()
     for one in ensembles[:20]:
         assert one.digest

@@ -23,7 +23,9 @@ def nlgp(xi, shape=(40,), gain=100.0):
 
 def step(task, network=NEURON, *, steps, **more):
     """A call that trains for `steps` and returns the seconds of one, as the run itself measured them."""
-    return lambda: lf.train(task, network, steps=steps, record=QUIET, **more).manifest["run_seconds"] / steps
+    return lambda: (
+        lf.train(task, network, steps=steps, record=QUIET, **more).manifest["run_seconds"] / steps
+    )
 
 
 def steps_against(calls, rounds):
@@ -53,9 +55,16 @@ def test_thirty_members_on_shared_draws(report):
 
 
 def test_ising_step(report):
-    task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=coupling) for coupling in (0.3, 0.7)))
+    task = lf.Discrimination(
+        *(lf.stimuli.Ising((40,), coupling=coupling) for coupling in (0.3, 0.7))
+    )
     times = steps_against({"steps": step(task, steps=1000, batch=500)}, rounds=7)
-    report("independent, Ising, batch 500: a step", 1e3 * float(np.median(times["steps"])), "ms", limit=0.5)
+    report(
+        "independent, Ising, batch 500: a step",
+        1e3 * float(np.median(times["steps"])),
+        "ms",
+        limit=0.5,
+    )
 
 
 def localized(size):
@@ -70,7 +79,9 @@ def gradients(estimate, task, weights, counts, repeats):
     @jax.jit
     def many(key):
         def one(key):
-            return estimate(task, NEURON, extra, {"weights": weights}, key, counts)[1]["weights"].ravel()
+            return estimate(task, NEURON, extra, {"weights": weights}, key, counts)[1][
+                "weights"
+            ].ravel()
 
         return jax.lax.map(one, jax.random.split(key, repeats))
 
@@ -95,7 +106,9 @@ def test_orbit_reaches_the_variance_of_a_large_batch(xi, limit, where, report):
     enough = gradients(orbit, task, weights, (needed, needed), 60)
     reached = variance(gradients(orbit, task, weights, (needed, needed), 400)) / variance(plain)
     times = interleaved({"orbit": enough, "independent": plain}, rounds=7)
-    value = ratio(times, "orbit", "independent") * reached  # corrected for what rounding left of the difference
+    value = (
+        ratio(times, "orbit", "independent") * reached
+    )  # corrected for what rounding left of the difference
     what = f"orbit at ξ={xi}, {where} weights ({needed} draws a class): time to the variance of batch 10 000"
     report(what, value, limit=limit, variance_reached=reached)
 
@@ -115,7 +128,11 @@ def test_variance_for_time(report):
 
 
 SIZES = [
-    ("committee K=100, N=40", (40,), lf.networks.Committee(100, activation="sigmoid", bias="trained")),
+    (
+        "committee K=100, N=40",
+        (40,),
+        lf.networks.Committee(100, activation="sigmoid", bias="trained"),
+    ),
     ("two-layer K=100, N=40", (40,), lf.networks.TwoLayer(100)),
     ("committee K=20, 30×30", (30, 30), lf.networks.Committee(20)),
     ("committee K=10, N=40", (40,), lf.networks.Committee(10)),

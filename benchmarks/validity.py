@@ -31,7 +31,9 @@ LAWS = {
 def trajectory(fields):
     """Fields as the records of one run, which is what `check_trajectory` looks at."""
     start = lf.solve(
-        lf.Discrimination(LAWS["Ising, J = 0.3"], LAWS["Ising, J = 0.7"]), lf.theory.EffectiveFlow(), times=[0.0, 1e-6]
+        lf.Discrimination(LAWS["Ising, J = 0.3"], LAWS["Ising, J = 0.7"]),
+        lf.theory.EffectiveFlow(),
+        times=[0.0, 1e-6],
     )
     times = np.arange(len(fields), dtype=float)
     series = {"weights": fields[None, :, None, :]}
@@ -42,20 +44,33 @@ def errors(run, law, theory):
     """Mean over noise fields, and the bump, each with its standard error."""
     check = lf.theory.check_trajectory(run, law, theory=theory, num=DRAWS)
     noise, told = check.error[:FIELDS], check.uncertainty[:FIELDS]
-    return (noise.mean(), np.sqrt((told**2).mean() / FIELDS)), (check.error[FIELDS], check.uncertainty[FIELDS])
+    return (noise.mean(), np.sqrt((told**2).mean() / FIELDS)), (
+        check.error[FIELDS],
+        check.uncertainty[FIELDS],
+    )
 
 
 def main():
     generator = np.random.default_rng(0)
-    fields = np.concatenate([generator.normal(size=(FIELDS, SITES)), np.exp(-distance((SITES,)) / 2)[None]])
+    fields = np.concatenate(
+        [generator.normal(size=(FIELDS, SITES)), np.exp(-distance((SITES,)) / 2)[None]]
+    )
     run = trajectory(fields)
     theories = lf.theory.EffectiveFlow(), lf.theory.LinearResponse("gaussian")
-    print("| law | excess kurtosis | effective, noise | linear, noise | effective, bump | linear, bump |")
+    print(
+        "| law | excess kurtosis | effective, noise | linear, noise | effective, bump | linear, bump |"
+    )
     print("|---|---|---|---|---|---|")
     for name, law in LAWS.items():
         found = [errors(run, law, theory) for theory in theories]
-        cells = [f"{mean:.3f} ± {se:.3f}" for place in (0, 1) for mean, se in (one[place] for one in found)]
-        print(f"| {name} | {law.marginal().excess_kurtosis:.2f} | {' | '.join(cells)} |", flush=True)
+        cells = [
+            f"{mean:.3f} ± {se:.3f}"
+            for place in (0, 1)
+            for mean, se in (one[place] for one in found)
+        ]
+        print(
+            f"| {name} | {law.marginal().excess_kurtosis:.2f} | {' | '.join(cells)} |", flush=True
+        )
 
 
 if __name__ == "__main__":

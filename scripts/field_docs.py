@@ -16,7 +16,9 @@ class FieldDocs(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         """A section of examples is known to the reader of docstrings by its plural alone."""
         if obj.docstring:
-            obj.docstring.value = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
+            obj.docstring.value = re.sub(
+                r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE
+            )
 
     def on_class_instance(self, *, node: Any, cls: griffe.Class, agent: Any, **kwargs: Any) -> None:
         """Remember the class."""
@@ -35,4 +37,6 @@ class FieldDocs(griffe.Extension):
                 if isinstance(attribute, griffe.Attribute) and not attribute.docstring:
                     words = f"{say.symbol}: {say.help}" if say.symbol else say.help
                     attribute.docstring = griffe.Docstring(words, parent=attribute)
-                    attribute.value = text_of(say.kind, field.default) or None  # not the declaration, a call
+                    attribute.value = (
+                        text_of(say.kind, field.default) or None
+                    )  # not the declaration, a call

@@ -32,7 +32,13 @@ def draw(target: Path, steps: int = 600) -> None:
         task = lf.Discrimination(long.replace(xi=1), long)
         record = lf.Record(every=max(steps // 100, 1))
         run = lf.train(
-            task, lf.networks.SingleNeuron(), steps=steps, batch=100, seed=1, estimator="orbit", record=record
+            task,
+            lf.networks.SingleNeuron(),
+            steps=steps,
+            batch=100,
+            seed=1,
+            estimator="orbit",
+            record=record,
         )
         draw_sample(row[0], np.asarray(long.sample(jax.random.key(0), 1)[0]), long.shape, color)
         draw_law(row[1], long.marginal(), color)

@@ -32,7 +32,9 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
 
 def draw(results: Results) -> Any:
     """A matplotlib figure of the stored runs: `results["training"]` is a `Trajectory`."""
-    from matplotlib.figure import Figure  # here, so that importing the file loads no plotting library
+    from matplotlib.figure import (
+        Figure,
+    )  # here, so that importing the file loads no plotting library
 
     figure = Figure(figsize=(5, 3.5), layout="constrained")
     ax = figure.subplots()

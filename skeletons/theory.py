@@ -38,7 +38,9 @@ class MyTheory(NeuronTheory):
         """The response to one class; refuse a stimulus that the theory does not cover (`localfields.InputError`)."""
         check(stimulus)
         with jax.enable_x64(True):  # theory is float64 whatever JAX is set to
-            covariance = covariance_of(np.asarray(stimulus.covariance(), np.float64), stimulus.shape)
+            covariance = covariance_of(
+                np.asarray(stimulus.covariance(), np.float64), stimulus.shape
+            )
             return MyResponse(covariance, jnp.asarray(self.factor, jnp.float64))
 
 

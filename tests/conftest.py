@@ -47,12 +47,18 @@ def checked(function):
     """
     if function.__name__ == "__init__":
         return function
-    function.__annotations__ = {name: Any if hint is Self else hint for name, hint in function.__annotations__.items()}
+    function.__annotations__ = {
+        name: Any if hint is Self else hint for name, hint in function.__annotations__.items()
+    }
     return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
 
 
-os.environ["XDG_CACHE_HOME"] = str(CACHE)  # so that all processes that tests start share their compiled programs
-os.environ.setdefault("EQX_ON_ERROR", "off")  # as the command line sets it, before equinox is imported
+os.environ["XDG_CACHE_HOME"] = str(
+    CACHE
+)  # so that all processes that tests start share their compiled programs
+os.environ.setdefault(
+    "EQX_ON_ERROR", "off"
+)  # as the command line sets it, before equinox is imported
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jaxtyping.install_import_hook("localfields", f"{__name__}.checked")
@@ -65,7 +71,9 @@ def pytest_configure(config):
 
     use_compilation_cache()
     # A program that cannot be kept, or that another process is still writing, is compiled anew.
-    config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache entry")
+    config.addinivalue_line(
+        "filterwarnings", "ignore:Error (reading|writing) persistent compilation cache entry"
+    )
 
 
 def pytest_collection_modifyitems(items):
@@ -81,7 +89,9 @@ def bounded_memory():
     if psutil.Process().memory_info().rss > MEMORY:
         jax.clear_caches()
         gc.collect()
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc: without it the memory stays with the process
+        trim = getattr(
+            ctypes.CDLL(None), "malloc_trim", None
+        )  # of glibc: without it the memory stays with the process
         if trim is not None:
             trim(0)
 

@@ -19,7 +19,9 @@ class Mistake(NamedTuple):
 
     def is_told(self, message: str) -> bool:
         """Whether a message is one line of bearable length with all four parts, in their order."""
-        parts = {part: re.escape(getattr(self, part)) for part in ("what", "expected", "got", "advice")}
+        parts = {
+            part: re.escape(getattr(self, part)) for part in ("what", "expected", "got", "advice")
+        }
         order = "{what} must be .*{expected}.*[,;] got .*{got}.*[.] .*{advice}.*".format(**parts)
         short = len(message.splitlines()) == 1 and len(message) < 600
         return short and re.fullmatch(order, message) is not None and message.endswith((".", "?"))
@@ -39,7 +41,12 @@ def attempt(mistake: Mistake) -> dict[str, Any]:
             "message": str(error),
             "compiled": any("/jax/_src/" in name.replace("\\", "/") for name in frames),
         }
-    return {"type": "no error", "is InputError": False, "message": f"accepted as {value!r}", "compiled": False}
+    return {
+        "type": "no error",
+        "is InputError": False,
+        "message": f"accepted as {value!r}",
+        "compiled": False,
+    }
 
 
 def raising(text: str) -> Callable[..., Any]:

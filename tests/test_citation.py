@@ -36,7 +36,9 @@ def test_it_agrees_with_the_package_and_the_changelog():
     found = read()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert (str(found["version"]), found["license"]) == (project["version"], project["license"])
-    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    newest = re.search(
+        r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert newest is not None and newest[1] == project["version"]
 
 

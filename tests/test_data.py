@@ -54,15 +54,22 @@ def test_labels_of_ones_own():
 
 def test_sources_are_classes(tmp_path):
     np.save(tmp_path / "a.npy", ROWS)
-    task = lf.data.sources(tmp_path / "a.npy", -2 * ROWS, lf.stimuli.Gaussian(12, xi=1), symmetry="shifts")
+    task = lf.data.sources(
+        tmp_path / "a.npy", -2 * ROWS, lf.stimuli.Gaussian(12, xi=1), symmetry="shifts"
+    )
     assert [type(one).__name__ for one in task.stimuli] == ["Samples", "Samples", "Gaussian"]
-    np.testing.assert_allclose(4 * task.stimuli[0].covariance(), task.stimuli[1].covariance(), atol=1e-9)
+    np.testing.assert_allclose(
+        4 * task.stimuli[0].covariance(), task.stimuli[1].covariance(), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(
     "make, says",
     [
-        (lambda: lf.data.blurs(lf.stimuli.Gaussian(12, xi=1)), "made of data.*`xi` one value a class"),
+        (
+            lambda: lf.data.blurs(lf.stimuli.Gaussian(12, xi=1)),
+            "made of data.*`xi` one value a class",
+        ),
         (lambda: lf.data.blurs(lf.stimuli.Samples(ROWS), (1.0,)), "at least two numbers"),
         (lambda: lf.data.blurs(lf.stimuli.Samples(ROWS), 1.0), "at least two numbers"),
         (lambda: lf.data.blurs(lf.stimuli.Samples(ROWS), (1.0, -1.0)), "zero or positive"),
@@ -83,5 +90,12 @@ def test_what_is_no_task_is_refused(make, says):
 def test_many_classes_are_trained_on():
     task = lf.data.labelled(ROWS, np.arange(60) % 3, preprocess="scale:each=all")
     network = lf.networks.TwoLayer(3, "relu")
-    run = lf.train(task, network, steps=20, batch=30, estimator="epochs", record=lf.Record(every=20, evaluate=60))
+    run = lf.train(
+        task,
+        network,
+        steps=20,
+        batch=30,
+        estimator="epochs",
+        record=lf.Record(every=20, evaluate=60),
+    )
     assert run.weights.shape == (1, 2, 3, 12) and np.abs(np.diff(run.weights, axis=1)).max() > 0

@@ -22,7 +22,9 @@ FAMILIES = {"stimulus": lf.stimuli, "marginal": lf.marginals, "kernel": lf.latti
 def outcomes():
     """What each mistake led to, all made in one fresh process."""
     program = Path(__file__).with_name("bad_inputs.py")
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -74,7 +76,9 @@ def test_declared_range_is_the_accepted_one(cls, field, kind):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_declared_ranges(family):
     # The test above must have something to look at; kernels have no numbers of their own.
-    found = [kind for cls in registered(family).values() for _, say in fields(cls) for kind in [say.kind]]
+    found = [
+        kind for cls in registered(family).values() for _, say in fields(cls) for kind in [say.kind]
+    ]
     ranged = [kind for kind in found if isinstance(kind, Number) and list(edges(kind))]
     assert len(ranged) >= {"stimulus": 10, "marginal": 13, "kernel": 0}[family]
 
@@ -96,4 +100,6 @@ def test_extreme_gains_are_the_limits(key):
         for gain in (1e15, 1e30, 1e300):
             drawn = np.asarray(lf.stimuli.NLGP(24, gain=gain).sample(key, 50))
             np.testing.assert_allclose(np.abs(drawn), 1, rtol=1e-6)
-    assert [lf.marginals.ErfNormal(gain).kurtosis for gain in (5e-324, 1e300)] == pytest.approx([3, 1], abs=1e-12)
+    assert [lf.marginals.ErfNormal(gain).kurtosis for gain in (5e-324, 1e300)] == pytest.approx(
+        [3, 1], abs=1e-12
+    )

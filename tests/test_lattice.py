@@ -16,7 +16,18 @@ import localfields as lf
 from localfields import lattice
 
 SHAPES = [(2,), (7,), (12,), (40,), (41,), (4, 6), (5, 4), (3, 5), (3, 4, 2)]
-RATIOS = (0.05, 0.10, 0.125, 0.15, 0.175, 0.20, 0.25, 0.30, 0.50, 1.0)  # ξ/N in the tables of the formula sheet
+RATIOS = (
+    0.05,
+    0.10,
+    0.125,
+    0.15,
+    0.175,
+    0.20,
+    0.25,
+    0.30,
+    0.50,
+    1.0,
+)  # ξ/N in the tables of the formula sheet
 
 
 def sites(shape):
@@ -54,7 +65,9 @@ def rng(key):
 def test_distance_is_the_shortest_way_around(shape):
     wanted = []
     for place in sites(shape):
-        images = np.stack(np.meshgrid(*[[p - n, p, p + n] for p, n in zip(place, shape, strict=True)]), axis=-1)
+        images = np.stack(
+            np.meshgrid(*[[p - n, p, p + n] for p, n in zip(place, shape, strict=True)]), axis=-1
+        )
         wanted.append(np.linalg.norm(images.reshape(-1, len(shape)), axis=1).min())
     np.testing.assert_allclose(lattice.distance(shape).ravel(), wanted, rtol=0, atol=1e-14)
 
@@ -72,7 +85,9 @@ def test_spectrum_and_row_are_the_eigenvalues(shape, rng):
     found = lattice.spectrum(row)
     assert found.shape == shape
     wanted = np.linalg.eigvalsh(circulant(row))
-    np.testing.assert_allclose(np.sort(found.ravel()), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+    np.testing.assert_allclose(
+        np.sort(found.ravel()), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max()
+    )
     np.testing.assert_allclose(lattice.row_of(found), row, rtol=0, atol=1e-13 * np.abs(row).max())
 
 
@@ -94,7 +109,9 @@ def test_product_takes_a_row_that_is_not_symmetric(shape, rng):
     """The convolution (row ⋆ x)_i = Σ_j row_{i−j} x_j: the transpose of `matrix` acts."""
     row, x = rng.normal(size=shape), rng.normal(size=shape)
     wanted = (circulant(row).T @ x.ravel()).reshape(shape)
-    np.testing.assert_allclose(lattice.product(row, x), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+    np.testing.assert_allclose(
+        lattice.product(row, x), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max()
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -107,12 +124,16 @@ def test_root_and_inverse(shape, rng):
     assert np.linalg.eigvalsh(root).min() > 0
     inverse = circulant(lattice.inverse(row))
     condition = np.linalg.cond(dense)
-    np.testing.assert_allclose(inverse @ dense, np.eye(len(dense)), rtol=0, atol=1e-14 * condition * len(dense))
+    np.testing.assert_allclose(
+        inverse @ dense, np.eye(len(dense)), rtol=0, atol=1e-14 * condition * len(dense)
+    )
 
 
 def test_root_cuts_negative_eigenvalues():
     row = lattice.row_of(np.array([4.0, -1.0, 9.0, -1.0]))
-    np.testing.assert_allclose(lattice.spectrum(lattice.root(row)), [2, 0, 3, 0], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        lattice.spectrum(lattice.root(row)), [2, 0, 3, 0], rtol=0, atol=1e-14
+    )
 
 
 def test_inverse_refuses_a_singular_row():
@@ -139,7 +160,9 @@ def test_shifted_moves_each_axis():
 
 
 vectors = st.integers(2, 12).flatmap(
-    lambda n: st.tuples(*[st.lists(st.floats(-10, 10, width=32), min_size=n, max_size=n).map(np.array)] * 3)
+    lambda n: st.tuples(
+        *[st.lists(st.floats(-10, 10, width=32), min_size=n, max_size=n).map(np.array)] * 3
+    )
 )
 
 
@@ -157,7 +180,9 @@ def test_product_is_linear(arrays, a, b):
 def test_circulant_operators_commute_with_shifts(arrays, by):
     row, x, _ = arrays
     moved = lattice.product(row, lattice.shifted(x, by))
-    np.testing.assert_allclose(moved, lattice.shifted(lattice.product(row, x), by), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        moved, lattice.shifted(lattice.product(row, x), by), rtol=0, atol=1e-9
+    )
 
 
 @given(vectors)
@@ -165,8 +190,12 @@ def test_circulant_operators_commute_with_shifts(arrays, by):
 def test_circulant_matrices_commute_and_multiply_by_their_rows(arrays):
     row, other, x = arrays
     both = lattice.product(row, lattice.product(other, x))
-    np.testing.assert_allclose(lattice.product(other, lattice.product(row, x)), both, rtol=0, atol=1e-7)
-    np.testing.assert_allclose(lattice.product(lattice.product(row, other), x), both, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        lattice.product(other, lattice.product(row, x)), both, rtol=0, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        lattice.product(lattice.product(row, other), x), both, rtol=0, atol=1e-7
+    )
 
 
 # -- the Fourier basis ------------------------------------------------------------------------------------------
@@ -198,9 +227,15 @@ def test_fourier_basis_is_sorted_by_frequency(shape):
     lengths = np.linalg.norm(frequencies, axis=1)
     assert (np.diff(lengths) >= 0).all()
     assert (frequencies[0] == 0).all()
-    np.testing.assert_allclose(lattice.fourier_basis(shape)[:, 0], 1 / math.sqrt(math.prod(shape)), rtol=1e-15)
+    np.testing.assert_allclose(
+        lattice.fourier_basis(shape)[:, 0], 1 / math.sqrt(math.prod(shape)), rtol=1e-15
+    )
     # Each column oscillates at its frequency and no other.
-    power = np.abs(np.fft.fftn(lattice.fourier_basis(shape).T.reshape(-1, *shape), axes=range(1, 1 + len(shape))))
+    power = np.abs(
+        np.fft.fftn(
+            lattice.fourier_basis(shape).T.reshape(-1, *shape), axes=range(1, 1 + len(shape))
+        )
+    )
     for column, frequency in zip(power, frequencies, strict=True):
         places = np.argwhere(column > 1e-9)
         assert (np.minimum(places, np.array(shape) - places) == frequency).all()
@@ -208,8 +243,12 @@ def test_fourier_basis_is_sorted_by_frequency(shape):
 
 def test_fourier_basis_on_a_ring_begins_with_cosine_and_sine():
     x, basis = np.arange(40), lattice.fourier_basis((40,))
-    np.testing.assert_allclose(basis[:, 1], math.sqrt(2 / 40) * np.cos(2 * np.pi * x / 40), rtol=0, atol=1e-15)
-    np.testing.assert_allclose(basis[:, 2], math.sqrt(2 / 40) * np.sin(2 * np.pi * x / 40), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        basis[:, 1], math.sqrt(2 / 40) * np.cos(2 * np.pi * x / 40), rtol=0, atol=1e-15
+    )
+    np.testing.assert_allclose(
+        basis[:, 2], math.sqrt(2 / 40) * np.sin(2 * np.pi * x / 40), rtol=0, atol=1e-15
+    )
     np.testing.assert_allclose(basis[:, 39], (-1.0) ** x / math.sqrt(40), rtol=0, atol=1e-15)
 
 
@@ -222,7 +261,9 @@ def test_real_parts_of_dft_columns_are_not_unit_vectors(n):
     np.testing.assert_allclose(norms[whole], 1, rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.delete(norms, whole), 1 / math.sqrt(2), rtol=0, atol=1e-13)
     cosines = lattice.fourier_basis((n,))[:, 1::2][:, : (n - 1) // 2]
-    np.testing.assert_allclose(cosines, math.sqrt(2) * columns[:, 1 : (n + 1) // 2], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        cosines, math.sqrt(2) * columns[:, 1 : (n + 1) // 2], rtol=0, atol=1e-13
+    )
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------
@@ -232,7 +273,9 @@ INFLATED = "0 9e-13 1.9e-8 3.0e-6 5.8e-5 3.9e-4 4.1e-3 1.05e-2 6.3e-2 3.3e-2".sp
 CHANGED = "0 2e-12 3e-8 4e-6 7e-5 5e-4 5e-3 1.3e-2 7.8e-2 4.6e-2".split()
 
 
-@pytest.mark.parametrize("ratio, least, inflated, changed", list(zip(RATIOS, LEAST, INFLATED, CHANGED, strict=True)))
+@pytest.mark.parametrize(
+    "ratio, least, inflated, changed", list(zip(RATIOS, LEAST, INFLATED, CHANGED, strict=True))
+)
 def test_table_of_the_squared_exponential(ratio, least, inflated, changed):
     """Formula sheet §1.1 at N = 40: how indefinite the wrapped kernel is, and what cutting does to it."""
     row = np.exp(-((lattice.distance((40,)) / (40 * ratio)) ** 2))
@@ -240,7 +283,10 @@ def test_table_of_the_squared_exponential(ratio, least, inflated, changed):
     assert digits(eigenvalues.min(), least)
     kernel = lattice.SquaredExponential()
     correlation = kernel.correlation((40,), 40 * ratio)
-    difference, distortion = np.maximum(eigenvalues, 0).mean() - 1, kernel.distortion((40,), 40 * ratio)
+    difference, distortion = (
+        np.maximum(eigenvalues, 0).mean() - 1,
+        kernel.distortion((40,), 40 * ratio),
+    )
     if inflated == "0":
         assert abs(difference) < 1e-15 and distortion < 1e-15
     else:
@@ -267,7 +313,9 @@ def test_periodized_kernel_is_the_sum_over_images(n, ratio):
     xi = ratio * n
     images = np.arange(n)[:, None] + n * np.arange(-200, 201)[None, :]
     direct = np.exp(-((images / xi) ** 2)).sum(axis=1)
-    np.testing.assert_allclose(lattice.Periodized().correlation((n,), xi), direct / direct[0], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        lattice.Periodized().correlation((n,), xi), direct / direct[0], rtol=0, atol=1e-13
+    )
     [eigenvalues] = lattice.Periodized().spectra((n,), xi)
     assert (eigenvalues >= 0).all()
     # λ_k = ξ√π Σ_m exp(−(πξ(k + mN)/N)²), over the normalization c_0.
@@ -283,7 +331,9 @@ def test_kernels_on_a_torus_are_products(kernel):
     np.testing.assert_allclose(row, wanted, rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("shape", [(20,), (40,), (41,), (100,), (101,), (400,), (40, 40), (20, 20, 20)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(20,), (40,), (41,), (100,), (101,), (400,), (40, 40), (20, 20, 20)], ids=str
+)
 def test_the_warning_begins_beyond_a_ratio_of_015(shape):
     n = shape[0]
     with warnings.catch_warnings():
@@ -297,7 +347,9 @@ def test_the_warning_begins_beyond_a_ratio_of_015(shape):
             lf.stimuli.Gaussian(shape, xi=ratio * n)
 
 
-@pytest.mark.parametrize("make", [lf.stimuli.Gaussian, lf.stimuli.NLGP, lf.stimuli.StudentT, lf.stimuli.Copula])
+@pytest.mark.parametrize(
+    "make", [lf.stimuli.Gaussian, lf.stimuli.NLGP, lf.stimuli.StudentT, lf.stimuli.Copula]
+)
 def test_the_warning_states_the_distortion(make):
     with pytest.warns(UserWarning, match="not positive") as caught:
         make((40,), xi=10)
@@ -325,16 +377,22 @@ def test_the_distortion_on_a_torus_is_that_of_the_product(xi):
 
 def test_kernel_as_a_function_of_distance():
     made = lf.stimuli.Gaussian((12,), xi=2.0, kernel=lambda d: np.exp(-d))
-    np.testing.assert_allclose(made.covariance(), np.exp(-lattice.distance((12,)) / 2), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        made.covariance(), np.exp(-lattice.distance((12,)) / 2), rtol=0, atol=1e-14
+    )
     torus = lf.stimuli.NLGP((4, 6), xi=0.7, kernel=lambda d: np.exp(-d))
-    np.testing.assert_allclose(torus.latent_correlation(), np.exp(-lattice.distance((4, 6)) / 0.7), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        torus.latent_correlation(), np.exp(-lattice.distance((4, 6)) / 0.7), rtol=0, atol=1e-14
+    )
 
 
 def test_kernel_as_a_row():
     row = 0.6 ** lattice.distance((9,))
     made = lf.stimuli.Gaussian((9,), kernel=row)
     np.testing.assert_allclose(made.covariance(), row, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(lf.stimuli.Gaussian((9,), kernel=list(row)).covariance(), row, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        lf.stimuli.Gaussian((9,), kernel=list(row)).covariance(), row, rtol=0, atol=1e-14
+    )
 
 
 def test_a_row_that_is_indefinite_is_cut_and_told():

@@ -83,7 +83,9 @@ def folder(tmp_path):
 @pytest.fixture
 def plugin(folder, monkeypatch):
     """The plugin's class, imported; forgotten after the test."""
-    monkeypatch.setattr(_spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()})
+    monkeypatch.setattr(
+        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+    )
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "random_phase", raising=False)
     yield importlib.import_module("random_phase").RandomPhase
@@ -93,7 +95,9 @@ def plugin(folder, monkeypatch):
 def shell(*words, cwd, **environment):
     settings = {**os.environ, **environment}
     words = [SCRIPT, *map(str, words)]
-    return subprocess.run(words, capture_output=True, text=True, env=settings, cwd=cwd, timeout=120, check=False)
+    return subprocess.run(
+        words, capture_output=True, text=True, env=settings, cwd=cwd, timeout=120, check=False
+    )
 
 
 def test_the_plugin_is_short():
@@ -115,16 +119,24 @@ def test_it_is_found_after_import(plugin):
     assert value.to_json() == plain
     assert repr(lf.from_json(json.loads(json.dumps(plain)))) == repr(value)
     assert repr(value.replace(amplitude=1)) == "RandomPhase(shape=(8,), cycles=3)"
-    assert lf.stimuli.Copula(24, marginal_law="arcsine").marginal().kurtosis == pytest.approx(1.5, abs=1e-12)
+    assert lf.stimuli.Copula(24, marginal_law="arcsine").marginal().kurtosis == pytest.approx(
+        1.5, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"amplitude": -1}, "`amplitude` must be positive, got -1.0. A wave of no size is no wave."),
+        (
+            {"amplitude": -1},
+            "`amplitude` must be positive, got -1.0. A wave of no size is no wave.",
+        ),
         ({"cycles": 0.5}, "`cycles` must be a whole number from 1 to 16777216, got 0.5."),
         ({"shape": "ring"}, "`shape` must be a tuple of positive whole numbers, got 'ring'."),
-        ({"amplitde": 1}, "must be one of amplitude, cycles, shape; got 'amplitde'. Did you mean `amplitude`?"),
+        (
+            {"amplitde": 1},
+            "must be one of amplitude, cycles, shape; got 'amplitde'. Did you mean `amplitude`?",
+        ),
     ],
 )
 def test_its_mistakes_are_told(values, told, plugin):
@@ -136,7 +148,9 @@ def test_its_mistakes_are_told(values, told, plugin):
 def test_another_amplitude_does_not_recompile(plugin, monkeypatch, key):
     traces = []
     draw = plugin.draw
-    monkeypatch.setattr(plugin, "draw", lambda self, key, num: traces.append(num) or draw(self, key, num))
+    monkeypatch.setattr(
+        plugin, "draw", lambda self, key, num: traces.append(num) or draw(self, key, num)
+    )
     one, two = (np.asarray(plugin(8, amplitude=amplitude).sample(key, 3)) for amplitude in (1, 2))
     assert traces == [3]
     np.testing.assert_allclose(two, 2 * one, rtol=1e-12)
@@ -144,7 +158,10 @@ def test_another_amplitude_does_not_recompile(plugin, monkeypatch, key):
 
 def test_its_samples_follow_the_laws(plugin):
     value = plugin(12, amplitude=2.0)
-    laws = declared(value) | {"shift": statistics.shift_invariance, "sign": statistics.sign_invariance}
+    laws = declared(value) | {
+        "shift": statistics.shift_invariance,
+        "sign": statistics.sign_invariance,
+    }
     assert set(laws) >= {"mean", "covariance", "marginal", "fourth moment", "independence"}
     assert broken(laws, value, drawn(value, "plugin", "samples", chunks=1)) == {}
     # The same laws see an amplitude 5 % off, and a wave of another length.
@@ -153,11 +170,26 @@ def test_its_samples_follow_the_laws(plugin):
 
 
 def test_the_law_tests_pick_it_up(folder):
-    words = ["-m", "pytest", "-q", "-p", "random_phase", "-p", "no:cacheprovider", "-k", "RandomPhase-plain-12"]
+    words = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "random_phase",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "RandomPhase-plain-12",
+    ]
     settings = {**os.environ, "PYTHONPATH": str(folder)}
     tests = ROOT / "tests" / "laws" / "test_stimulus_laws.py"
     done = subprocess.run(
-        [sys.executable, *words, str(tests)], capture_output=True, text=True, env=settings, cwd=ROOT, check=False
+        [sys.executable, *words, str(tests)],
+        capture_output=True,
+        text=True,
+        env=settings,
+        cwd=ROOT,
+        check=False,
     )
     assert done.returncode == 0, done.stdout
     last = done.stdout.splitlines()[-1].split()
@@ -184,7 +216,20 @@ def check_archive(path):
     return x
 
 
-SAMPLE = ["sample", "random-phase", "--shape", "8", "--amplitude", "2", "--num", "5", "--seed", "3", "--out", "x.npz"]
+SAMPLE = [
+    "sample",
+    "random-phase",
+    "--shape",
+    "8",
+    "--amplitude",
+    "2",
+    "--num",
+    "5",
+    "--seed",
+    "3",
+    "--out",
+    "x.npz",
+]
 
 
 def test_by_file_from_another_folder(folder, plugin):
@@ -240,11 +285,20 @@ def test_a_broken_entry_point_is_told(folder):
 
 BAD = {
     "syntax": ("def f(:\n", "SyntaxError"),
-    "imports": ("import no_such_library\n", "ModuleNotFoundError: No module named 'no_such_library'"),
+    "imports": (
+        "import no_such_library\n",
+        "ModuleNotFoundError: No module named 'no_such_library'",
+    ),
     "raises": ("1 / 0\n", "ZeroDivisionError: division by zero"),
-    "mistake": ("import localfields as lf\nlf.stimuli.NLGP(40, gain=-1)\n", "`gain` must be positive, got -1.0"),
+    "mistake": (
+        "import localfields as lf\nlf.stimuli.NLGP(40, gain=-1)\n",
+        "`gain` must be positive, got -1.0",
+    ),
     "reads": ("open('no-such-file')\n", "FileNotFoundError"),
-    "twin": (PLUGIN.replace("RandomPhase", "Ising"), "The stimulus `ising` must be the only one of its name"),
+    "twin": (
+        PLUGIN.replace("RandomPhase", "Ising"),
+        "The stimulus `ising` must be the only one of its name",
+    ),
     "long": ("raise RuntimeError('line\\n' * 1000)\n", "RuntimeError: line line line"),
 }
 
@@ -254,16 +308,33 @@ BAD = {
 def test_a_bad_plugin_is_told_in_one_line(name, form, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.setattr(_spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()})
+    monkeypatch.setattr(
+        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+    )
     module = f"bad_plugin_{name}_{form}"  # not one that another test has imported
-    text, told = BAD.get(name, ("", "an existing .py file" if form == "file" else "No module named"))
+    text, told = BAD.get(
+        name, ("", "an existing .py file" if form == "file" else "No module named")
+    )
     if name != "missing":
         (tmp_path / f"{module}.py").write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit) as stop:
-        main(["--plugin", f"{module}.py" if form == "file" else module, "sample", "nlgp", "--out", "x.npz"])
+        main(
+            [
+                "--plugin",
+                f"{module}.py" if form == "file" else module,
+                "sample",
+                "nlgp",
+                "--out",
+                "x.npz",
+            ]
+        )
     out, err = capsys.readouterr()
     assert (stop.value.code, out) == (2, "")
-    assert err.startswith("localfields: `--plugin` must be ") and len(err.splitlines()) == 1 and len(err) < 500
+    assert (
+        err.startswith("localfields: `--plugin` must be ")
+        and len(err.splitlines()) == 1
+        and len(err) < 500
+    )
     assert told in err
     assert not (tmp_path / "x.npz").exists()
 

@@ -49,7 +49,10 @@ def test_seed_has_two_words():
     # Without x64, too, where `jax.random.key` would drop the upper word.
     for x64 in (True, False):
         with jax.enable_x64(x64):
-            found = [tuple(jax.random.key_data(make_key(seed)).tolist()) for seed in (0, 1, 2**32 + 1, 2**63 - 1)]
+            found = [
+                tuple(jax.random.key_data(make_key(seed)).tolist())
+                for seed in (0, 1, 2**32 + 1, 2**63 - 1)
+            ]
         assert found == [(0, 0), (0, 1), (1, 1), (2**31 - 1, 2**32 - 1)]
 
 
@@ -80,7 +83,9 @@ USES = {
 def drawn_both_ways(use, ours, key):
     """By two keys of ours at once, and by the default key of the same words as the first; in one program."""
     draw = USES[use]
-    both, default = jax.jit(lambda a, b: (jax.vmap(draw)(a), draw(b)))(jax.random.split(ours), jax.random.split(key)[0])
+    both, default = jax.jit(lambda a, b: (jax.vmap(draw)(a), draw(b)))(
+        jax.random.split(ours), jax.random.split(key)[0]
+    )
     return np.asarray(both), np.asarray(default)
 
 
@@ -89,7 +94,10 @@ def test_keys_serve_jax_random_as_the_default_ones_do(use, key, ours):
     """Bit for bit: what is known of the default generator holds here."""
     both, default = drawn_both_ways(use, ours, key)
     # The same bits; what arithmetic makes of them in a loop may be fused, and rounded, differently.
-    exact, close = np.testing.assert_array_equal, functools.partial(np.testing.assert_allclose, rtol=1e-5)
+    exact, close = (
+        np.testing.assert_array_equal,
+        functools.partial(np.testing.assert_allclose, rtol=1e-5),
+    )
     (close if use == "gamma" else exact)(both[0], default)
     assert default.size <= 1 or not np.array_equal(both[0], both[1])
     assert np.isfinite(both.astype(np.float64)).all()
@@ -127,7 +135,10 @@ def chi_square(counts):
     expected = counts.sum(axis=-1, keepdims=True) / counts.shape[-1]
     statistic, freedom = ((counts - expected) ** 2 / expected).sum(axis=-1), counts.shape[-1] - 1
     return normal_score(
-        2 * np.minimum(scipy.stats.chi2.sf(statistic, freedom), scipy.stats.chi2.cdf(statistic, freedom))
+        2
+        * np.minimum(
+            scipy.stats.chi2.sf(statistic, freedom), scipy.stats.chi2.cdf(statistic, freedom)
+        )
     )
 
 
@@ -141,11 +152,16 @@ def quality(bits):
         "bits": (np.array(ones) - 0.5) * 2 * np.sqrt(len(bits)),
         "change of bits": (np.array(changed) - 0.5) * 2 * np.sqrt(len(bits) - 1),
         "serial correlation": np.array(
-            [12 * np.mean(u[lag:] * u[:-lag]) * np.sqrt(len(u) - lag) for lag in (1, 2, 3, 4, 8, len(u) // 2)]
+            [
+                12 * np.mean(u[lag:] * u[:-lag]) * np.sqrt(len(u) - lag)
+                for lag in (1, 2, 3, 4, 8, len(u) // 2)
+            ]
         ),
         "bytes": chi_square(np.array([np.bincount(part, minlength=256) for part in parts])),
         "pairs": chi_square(
-            np.array([np.bincount(256 * a[:-1] + b[1:], minlength=2**16) for a in parts for b in parts])
+            np.array(
+                [np.bincount(256 * a[:-1] + b[1:], minlength=2**16) for a in parts for b in parts]
+            )
         ),
     }
 
@@ -164,7 +180,11 @@ def test_words_of_thirteen_rounds_are_uniform_and_independent(ours):
     data, count = jax.random.key_data(ours), jnp.arange(WORDS // 2, dtype=jnp.uint32)
     for rounds, good in ((13, True), (3, False)):
         pair = threefry(data[0], data[1], count, jnp.zeros_like(count), rounds)
-        assert good == (not faults(jnp.concatenate(pair))) == (not faults(jnp.stack(pair, axis=1).ravel()))
+        assert (
+            good
+            == (not faults(jnp.concatenate(pair)))
+            == (not faults(jnp.stack(pair, axis=1).ravel()))
+        )
 
 
 def test_words_across_keys_are_uniform_and_independent(ours):
@@ -177,13 +197,21 @@ def test_words_across_keys_are_uniform_and_independent(ours):
 def test_bad_generators_are_caught(ours):
     good = np.asarray(jax.random.bits(ours, (FEWER,), jnp.uint32))
     count = np.arange(FEWER, dtype=np.uint32)
-    steps = itertools.accumulate(range(FEWER - 1), lambda word, _: (69069 * word + 1) % 2**32, initial=1)
+    steps = itertools.accumulate(
+        range(FEWER - 1), lambda word, _: (69069 * word + 1) % 2**32, initial=1
+    )
     congruential = np.fromiter(steps, np.uint32, FEWER)
-    assert "bits" in faults(np.where(count % 64 == 0, good | 1, good))  # one bit is set once in 64 times more
-    assert "serial correlation" in faults(np.where(count % 50 == 0, np.roll(good, 1), good))  # one word in 50 repeats
+    assert "bits" in faults(
+        np.where(count % 64 == 0, good | 1, good)
+    )  # one bit is set once in 64 times more
+    assert "serial correlation" in faults(
+        np.where(count % 50 == 0, np.roll(good, 1), good)
+    )  # one word in 50 repeats
     assert "change of bits" in faults(congruential)  # its lowest bit alternates
     assert "bytes" in faults(good - good % 2**24 // 2**16 % 2 * 2**16)  # one bit is always clear
-    assert "pairs" in faults(np.where(count % 32 == 0, np.roll(good, 1) & 0xFF | good & 0xFFFFFF00, good))
+    assert "pairs" in faults(
+        np.where(count % 32 == 0, np.roll(good, 1) & 0xFF | good & 0xFFFFFF00, good)
+    )
     assert faults(count) and faults(congruential)
 
 
@@ -209,8 +237,14 @@ def test_streams_of_neighboring_keys_are_uncorrelated(ours):
 
 def test_one_bit_of_a_key_changes_half_of_what_follows(ours):
     data = np.asarray(jax.random.key_data(ours))
-    flipped = np.stack([data ^ np.array(pair, np.uint32) for n in range(32) for pair in ((1 << n, 0), (0, 1 << n))])
-    draw = jax.vmap(lambda key: jax.random.bits(jax.random.wrap_key_data(key, impl=_prng.KEYS), (4096,), jnp.uint32))
+    flipped = np.stack(
+        [data ^ np.array(pair, np.uint32) for n in range(32) for pair in ((1 << n, 0), (0, 1 << n))]
+    )
+    draw = jax.vmap(
+        lambda key: jax.random.bits(
+            jax.random.wrap_key_data(key, impl=_prng.KEYS), (4096,), jnp.uint32
+        )
+    )
     change = np.asarray(draw(flipped)) ^ np.asarray(draw(data[None]))
     fractions = np.bitwise_count(change).mean(axis=1) / 32
     assert np.abs(fractions - 0.5).max() * 2 * np.sqrt(32 * 4096) < SIGMAS

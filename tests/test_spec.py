@@ -43,7 +43,9 @@ each_value = pytest.mark.parametrize("value", VALUES, ids=repr)
 @pytest.fixture
 def registry(monkeypatch):
     """The classes a test defines are forgotten after it."""
-    monkeypatch.setattr(_spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()})
+    monkeypatch.setattr(
+        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+    )
 
 
 # -- the signature ----------------------------------------------------------------------------------------------
@@ -52,8 +54,16 @@ def registry(monkeypatch):
 @each_class
 def test_signature_is_the_declaration(cls):
     parameters = list(inspect.signature(cls).parameters.values())
-    body = [name for name in inspect.get_annotations(cls) if "spec" in cls.__dataclass_fields__[name].metadata]
-    assert [parameter.name for parameter in parameters] == body == [field.name for field, _ in fields(cls)]
+    body = [
+        name
+        for name in inspect.get_annotations(cls)
+        if "spec" in cls.__dataclass_fields__[name].metadata
+    ]
+    assert (
+        [parameter.name for parameter in parameters]
+        == body
+        == [field.name for field, _ in fields(cls)]
+    )
     assert all(parameter.default is not parameter.empty for parameter in parameters)
     assert all(say.help and "\n" not in say.help for _, say in fields(cls))
 
@@ -84,7 +94,12 @@ def test_a_subclass_declares_its_own_order(registry):
         third: int = _spec.declare(3, Count(), help="c")
 
     assert list(inspect.signature(Second).parameters) == ["first", "scale", "third"]
-    assert Second(5, 6, 7).to_json() == {"type": "marginal/second", "first": 5.0, "scale": 6.0, "third": 7}
+    assert Second(5, 6, 7).to_json() == {
+        "type": "marginal/second",
+        "first": 5.0,
+        "scale": 6.0,
+        "third": 7,
+    }
     assert lf.from_json({"type": "marginal/second"}).third == 3
 
 
@@ -132,15 +147,25 @@ def test_repr_is_the_call(value):
 
 @each_class
 def test_repr_of_defaults_is_the_call(cls):
-    names = SimpleNamespace(**{cls.__name__: cls, "Tabulated": lf.marginals.Tabulated, "Laplace": lf.marginals.Laplace})
-    long = [say for _, say in fields(cls)[:1] if isinstance(say.kind, Row) and np.size(getattr(cls(), "table", 0)) > 12]
+    names = SimpleNamespace(
+        **{cls.__name__: cls, "Tabulated": lf.marginals.Tabulated, "Laplace": lf.marginals.Laplace}
+    )
+    long = [
+        say
+        for _, say in fields(cls)[:1]
+        if isinstance(say.kind, Row) and np.size(getattr(cls(), "table", 0)) > 12
+    ]
     if long:
-        assert repr(cls()) == f"{cls.__name__}(table=<array of shape (4097,)>)"  # too long to be a call
+        assert (
+            repr(cls()) == f"{cls.__name__}(table=<array of shape (4097,)>)"
+        )  # too long to be a call
     else:
         assert eval(repr(cls()), vars(names)).to_json() == cls().to_json()
 
 
-@pytest.mark.parametrize("three", [3, 3.0, np.int64(3), np.float32(3), np.array(3), jnp.asarray(3.0)], ids=repr)
+@pytest.mark.parametrize(
+    "three", [3, 3.0, np.int64(3), np.float32(3), np.array(3), jnp.asarray(3.0)], ids=repr
+)
 def test_three_is_three(three):
     value = lf.stimuli.NLGP(24, gain=three)
     assert type(value.gain) is float
@@ -148,7 +173,9 @@ def test_three_is_three(three):
     assert repr(value) == "NLGP(shape=(24,))"  # 3 is the default
 
 
-@pytest.mark.parametrize("six", [6, (6,), [6], np.int64(6), np.array([6]), (np.int32(6),)], ids=repr)
+@pytest.mark.parametrize(
+    "six", [6, (6,), [6], np.int64(6), np.array([6]), (np.int32(6),)], ids=repr
+)
 def test_a_ring_of_six_is_one(six):
     value = lf.stimuli.Ising(six)
     assert value.shape == (6,) and type(value.shape[0]) is int
@@ -172,7 +199,8 @@ def test_replace_changes_only_what_is_named():
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("NLGP", "nlgp"), ("StudentT", "student-t"), ("EllipticalShell", "elliptical-shell")]
+    ("name", "expected"),
+    [("NLGP", "nlgp"), ("StudentT", "student-t"), ("EllipticalShell", "elliptical-shell")],
 )
 def test_names(name, expected):
     assert name_of(getattr(lf.stimuli, name)) == expected
@@ -182,7 +210,15 @@ def test_names(name, expected):
 def test_abstract_classes_are_not_offered():
     offered = {cls.__name__ for cls in CLASSES}
     assert len(offered) > 20
-    assert not offered & {"Stimulus", "GaussianCopula", "EllipticalLaw", "Pulse", "Marginal", "SymmetricLaw", "Kernel"}
+    assert not offered & {
+        "Stimulus",
+        "GaussianCopula",
+        "EllipticalLaw",
+        "Pulse",
+        "Marginal",
+        "SymmetricLaw",
+        "Kernel",
+    }
 
 
 # -- numbers are leaves, the rest is static ---------------------------------------------------------------------
@@ -234,7 +270,9 @@ class Counter:
 
 
 def test_traced_numbers_are_accepted_and_do_not_retrace(key):
-    build = Counter(lambda xi, gain: lf.stimuli.NLGP(24, xi=xi, gain=gain, kernel="periodized").draw(key, 20))
+    build = Counter(
+        lambda xi, gain: lf.stimuli.NLGP(24, xi=xi, gain=gain, kernel="periodized").draw(key, 20)
+    )
     compiled = jax.jit(build)
     for xi, gain in ((1.0, 2.0), (3.0, 100.0), (0.5, 0.01)):
         wanted = lf.stimuli.NLGP(24, xi=xi, gain=gain, kernel="periodized").sample(key, 20)
@@ -250,7 +288,11 @@ def test_gradients_pass_through_a_specification(key):
     assert jax.grad(mean_square)(3.0) == pytest.approx(2 / 3 * float(mean_square(3.0)), rel=1e-9)
 
 
-NUMBERED = [cls for cls in registered("stimulus").values() if any(isinstance(s.kind, Number) for _, s in fields(cls))]
+NUMBERED = [
+    cls
+    for cls in registered("stimulus").values()
+    if any(isinstance(s.kind, Number) for _, s in fields(cls))
+]
 
 
 def other_numbers(cls, factor):
@@ -265,7 +307,9 @@ def test_another_number_is_the_same_program(cls):
     one, other = other_numbers(cls, 1.0), other_numbers(cls, 1.3)
     assert repr(one) != repr(other)
     assert jax.tree.structure(one) == jax.tree.structure(other)
-    assert [jax.typeof(leaf) for leaf in jax.tree.leaves(one)] == [jax.typeof(leaf) for leaf in jax.tree.leaves(other)]
+    assert [jax.typeof(leaf) for leaf in jax.tree.leaves(one)] == [
+        jax.typeof(leaf) for leaf in jax.tree.leaves(other)
+    ]
 
 
 @pytest.mark.parametrize("cls", [lf.stimuli.NLGP, lf.stimuli.Kur, lf.stimuli.Ising], ids=name_of)

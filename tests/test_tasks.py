@@ -54,8 +54,12 @@ def test_proportions_are_normalized():
 
 
 def test_typed_proportions():
-    assert Proportions().parse("proportions", "") == () and Proportions().parse("proportions", "1,3") == (0.25, 0.75)
-    with pytest.raises(lf.InputError, match="`proportions` must be a sequence of numbers, got 'half,half'"):
+    assert Proportions().parse("proportions", "") == () and Proportions().parse(
+        "proportions", "1,3"
+    ) == (0.25, 0.75)
+    with pytest.raises(
+        lf.InputError, match="`proportions` must be a sequence of numbers, got 'half,half'"
+    ):
         Proportions().parse("proportions", "half,half")
 
 
@@ -88,13 +92,18 @@ def test_losses_by_hand():
     assert loss(two, [2.0], [0.0]) == pytest.approx(2 + math.log1p(math.exp(-2)), rel=1e-14)
     hot = task(3, loss="cross-entropy", labels="one-hot")
     weights = np.exp([1.0, 2.0, 3.0])
-    assert loss(hot, [1.0, 2.0, 3.0], [0, 1, 0]) == pytest.approx(-math.log(weights[1] / weights.sum()), rel=1e-14)
+    assert loss(hot, [1.0, 2.0, 3.0], [0, 1, 0]) == pytest.approx(
+        -math.log(weights[1] / weights.sum()), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("output", (-800.0, 800.0))
 def test_cross_entropy_of_a_sure_answer_is_finite(output):
     hot = task(2, loss="cross-entropy", labels="one-hot")
-    for value in (loss(task(2, loss="cross-entropy"), [output], [1.0]), loss(hot, [-output, 0.0], [0, 1])):
+    for value in (
+        loss(task(2, loss="cross-entropy"), [output], [1.0]),
+        loss(hot, [-output, 0.0], [0, 1]),
+    ):
         assert value == pytest.approx(800 * (output < 0), abs=1e-12)
 
 
@@ -129,21 +138,30 @@ def test_penalties_and_their_gradient():
 
 
 def test_lattices_must_agree():
-    with pytest.raises(lf.InputError, match=r"lattices .* must be all the same, got \(6,\), \(8,\). Give every class"):
+    with pytest.raises(
+        lf.InputError,
+        match=r"lattices .* must be all the same, got \(6,\), \(8,\). Give every class",
+    ):
         lf.Discrimination(*stimuli(1, shape=(6,)), *stimuli(1, shape=(8,)))
     with pytest.raises(lf.InputError, match=r"got \(6,\), \(6,\), \(3, 2\)"):
         lf.Discrimination(*stimuli(), lf.stimuli.Gaussian((3, 2), xi=0.2))
 
 
 @pytest.mark.parametrize(
-    ("count", "labels"), [(2, "signs"), (2, (0, 2)), (2, (0, 0)), (3, "zero-one"), (3, (0, 1, 1)), (3, (0, 0.5, 1))]
+    ("count", "labels"),
+    [(2, "signs"), (2, (0, 2)), (2, (0, 0)), (3, "zero-one"), (3, (0, 1, 1)), (3, (0, 0.5, 1))],
 )
 def test_cross_entropy_needs_probabilities(count, labels):
-    with pytest.raises(lf.InputError, match="`labels` must be 0 and 1, or one-hot, for the cross-entropy, got .*Use"):
+    with pytest.raises(
+        lf.InputError,
+        match="`labels` must be 0 and 1, or one-hot, for the cross-entropy, got .*Use",
+    ):
         task(count, labels=labels, loss="cross-entropy")
 
 
-@pytest.mark.parametrize(("count", "labels"), [(2, "zero-one"), (2, (1, 0)), (2, "one-hot"), (3, "one-hot")])
+@pytest.mark.parametrize(
+    ("count", "labels"), [(2, "zero-one"), (2, (1, 0)), (2, "one-hot"), (3, "one-hot")]
+)
 def test_cross_entropy_takes_probabilities(count, labels):
     assert task(count, labels=labels, loss="cross-entropy").loss in LOSSES
 
@@ -156,10 +174,14 @@ EXAMPLES = {
     "one-hot": lambda: task(3, labels="one-hot", loss="cross-entropy", proportions=(1, 2, 4)),
     "numbers": lambda: task(3, labels=(0.1, -1, 2), loss="absolute", l1=0.1, l2=0.2),
     "swept": lambda: lf.Discrimination(
-        lf.stimuli.NLGP((6,), xi=0.3, gain=[1, 2]), lf.stimuli.NLGP((6,), xi=0.6, gain=[1, 2]), l2=[0.1, 0.2]
+        lf.stimuli.NLGP((6,), xi=0.3, gain=[1, 2]),
+        lf.stimuli.NLGP((6,), xi=0.6, gain=[1, 2]),
+        l2=[0.1, 0.2],
     ),
     "mixed": lambda: lf.Discrimination(
-        lf.stimuli.Copula((4, 6), xi=0.5, marginal_law=lf.marginals.StudentT(5), kernel="periodized"),
+        lf.stimuli.Copula(
+            (4, 6), xi=0.5, marginal_law=lf.marginals.StudentT(5), kernel="periodized"
+        ),
         lf.stimuli.SinglePulse((4, 6), shortest=2, longest=3),
     ),
 }

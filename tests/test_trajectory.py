@@ -23,8 +23,12 @@ from localfields.trajectory import Outcome, Trajectory, inverse_participation_ra
 )
 def test_ipr_by_hand(field, expected):
     for scale in (1.0, -3.0, 1e-200, 1e200):
-        assert inverse_participation_ratio(scale * field[None], 1) == pytest.approx(expected, rel=1e-13)
-    np.testing.assert_allclose(inverse_participation_ratio(np.stack([field, -field])[None], 1), [[expected] * 2])
+        assert inverse_participation_ratio(scale * field[None], 1) == pytest.approx(
+            expected, rel=1e-13
+        )
+    np.testing.assert_allclose(
+        inverse_participation_ratio(np.stack([field, -field])[None], 1), [[expected] * 2]
+    )
 
 
 def test_ipr_of_float32_is_computed_in_float64():
@@ -86,7 +90,12 @@ def test_properties():
     assert (run.shape, run.num_members) == ((4, 6), MEMBERS)
     for name in ("weights", "biases", "second", "loss", "accuracy"):
         assert getattr(run, name) is run.series[name]
-    assert run.ipr.shape == (MEMBERS, TIMES, NEURONS) and run.peak.shape == (MEMBERS, TIMES, NEURONS, 2)
+    assert run.ipr.shape == (MEMBERS, TIMES, NEURONS) and run.peak.shape == (
+        MEMBERS,
+        TIMES,
+        NEURONS,
+        2,
+    )
     np.testing.assert_array_equal(run.ipr, inverse_participation_ratio(run.weights, 2))
     np.testing.assert_array_equal(run.peak, peak_position(run.weights, 2))
     assert trajectory().peak.shape == (MEMBERS, TIMES, NEURONS)
@@ -104,7 +113,9 @@ def test_recorded_reductions_are_used_without_weights():
 def test_what_was_not_recorded_is_refused(name):
     run = trajectory()
     del run.series[name]
-    with pytest.raises(lf.InputError, match=f"`{name}` must be recorded, got a trajectory without it. Record it"):
+    with pytest.raises(
+        lf.InputError, match=f"`{name}` must be recorded, got a trajectory without it. Record it"
+    ):
         getattr(run, name)
 
 
@@ -117,7 +128,11 @@ def test_ipr_without_weights_is_refused():
 
 
 def test_outcome_in_words():
-    assert [str(one) for one in trajectory(bad=True).outcome] == ["ok", "diverged at step 7", "non-finite at step 9"]
+    assert [str(one) for one in trajectory(bad=True).outcome] == [
+        "ok",
+        "diverged at step 7",
+        "non-finite at step 9",
+    ]
 
 
 @pytest.mark.parametrize("shape", ((6,), (4, 6)), ids=str)
@@ -130,7 +145,10 @@ def test_xarray_has_named_axes(shape, swept):
     space = {"x": 6} if len(shape) == 1 else {"x0": 4, "x1": 6, "coordinate": 2}
     assert dict(data.sizes) == sizes | space
     axes = ("member", "time", "neuron", *[name for name in space if name != "coordinate"])
-    assert data.weights.dims == axes and data.initial.dims == data.final.dims == (axes[0], *axes[2:])
+    assert data.weights.dims == axes and data.initial.dims == data.final.dims == (
+        axes[0],
+        *axes[2:],
+    )
     for name, values in run.series.items():
         np.testing.assert_array_equal(data[name].to_numpy(), values)
     np.testing.assert_array_equal(data.initial.to_numpy(), run.initial)
@@ -147,7 +165,9 @@ def test_xarray_has_named_axes(shape, swept):
 
 def test_repr_says_what_it_is():
     text = repr(trajectory())
-    assert text.startswith("Trajectory: 3 members × 4 records × 2 neurons on (6,), flow time 0 … 2.5\n")
+    assert text.startswith(
+        "Trajectory: 3 members × 4 records × 2 neurons on (6,), flow time 0 … 2.5\n"
+    )
     assert "finished, all members ok" in text and "weights (3, 4, 2, 6)" in text
     ipr = inverse_participation_ratio(trajectory().final, 1)
     assert f"final IPR {ipr.mean():.3f} (from {ipr.min():.3f} to {ipr.max():.3f})" in text

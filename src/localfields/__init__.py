@@ -42,7 +42,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_rooms = ("analysis", "baselines", "data", "experiments", "lattice", "marginals", "networks", "stimuli", "theory")
+_rooms = (
+    "analysis",
+    "baselines",
+    "data",
+    "experiments",
+    "lattice",
+    "marginals",
+    "networks",
+    "stimuli",
+    "theory",
+)
 _names = {
     "Comparison": "analysis",
     "Discrimination": "tasks",

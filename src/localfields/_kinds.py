@@ -17,13 +17,17 @@ from jax.core import Tracer
 
 from .errors import InputError, Said, refuse, unknown
 
-LARGEST_LATTICE = 2**24  # one float32 draw of it is 64 MB; beyond, a typing error is likelier than a wish
+LARGEST_LATTICE = (
+    2**24
+)  # one float32 draw of it is 64 MB; beyond, a typing error is likelier than a wish
 
 
 def _real(value: Any) -> np.ndarray:
     """A float64 array of what are numbers already; numpy alone would read '3', True, 1+2j and dates as numbers too."""
     array = np.asarray(value)
-    whole = array.dtype.kind == "O" and all(isinstance(one, int) for one in array.flat)  # beyond 64 bits
+    whole = array.dtype.kind == "O" and all(
+        isinstance(one, int) for one in array.flat
+    )  # beyond 64 bits
     if array.size and array.dtype.kind not in "iuf" and not whole:
         raise TypeError
     return array.astype(np.float64)
@@ -48,7 +52,9 @@ class Number:
         if self.low == 0 and self.high == math.inf:
             return "zero or positive" if self.closed else "positive"
         word, other = ("at least", "at most") if self.closed else ("above", "below")
-        ends = [f"{word} {self.low:g}"] * (self.low > -math.inf) + [f"{other} {self.high:g}"] * (self.high < math.inf)
+        ends = [f"{word} {self.low:g}"] * (self.low > -math.inf) + [f"{other} {self.high:g}"] * (
+            self.high < math.inf
+        )
         return "a number " + " and ".join(ends)
 
     def check(self, name: str, value: Any) -> Any:
@@ -62,20 +68,32 @@ class Number:
             refuse(f"`{name}`", value, self.expected, "Give a plain number, such as 3 or 0.5.")
         if array.ndim > 1 or array.size == 0:
             expected = "one number, or a one-dimensional array of them to sweep"
-            refuse(f"`{name}`", Said(f"an array of shape {array.shape}"), expected, "Give a plain number.")
+            refuse(
+                f"`{name}`",
+                Said(f"an array of shape {array.shape}"),
+                expected,
+                "Give a plain number.",
+            )
         above = array >= self.low if self.closed else array > self.low
         below = array <= self.high if self.closed else array < self.high
         bad = ~(np.isfinite(array) & above & below)
         if bad.any():
             refuse(f"`{name}`", float(array[bad].flat[0]), self.expected, hint)
-        return float(array) + 0.0 if array.ndim == 0 else array + 0.0  # -0.0 and 0.0 are one number, with one digest
+        return (
+            float(array) + 0.0 if array.ndim == 0 else array + 0.0
+        )  # -0.0 and 0.0 are one number, with one digest
 
     def parse(self, name: str, text: str) -> Any:
         """Read one number from the command line."""
         try:
             return float(text)
         except ValueError:
-            refuse(f"`{name}`", text, self.expected, self.hint or "Give a plain number, such as 3 or 0.5.")
+            refuse(
+                f"`{name}`",
+                text,
+                self.expected,
+                self.hint or "Give a plain number, such as 3 or 0.5.",
+            )
 
     def text(self, value: Any) -> str:
         """As it is typed: 3, not 3.0."""
@@ -108,9 +126,16 @@ class Count:
     def parse(self, name: str, text: str) -> int:
         """Read a whole number from the command line."""
         try:
-            value = int(text) if re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text) else float(text)  # 2**60 + 1 is no float
+            value = (
+                int(text) if re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text) else float(text)
+            )  # 2**60 + 1 is no float
         except ValueError:
-            refuse(f"`{name}`", text, f"a whole number from {self.low} to {self.high}", self.hint or "Give digits.")
+            refuse(
+                f"`{name}`",
+                text,
+                f"a whole number from {self.low} to {self.high}",
+                self.hint or "Give digits.",
+            )
         return self.check(name, value)
 
     def encode(self, value: int) -> int:
@@ -154,7 +179,11 @@ class Shape:
 
     def check(self, name: str, value: Any) -> tuple[int, ...]:
         """Return a tuple of ints, or refuse. A bare number is a ring."""
-        value = (value,) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else value
+        value = (
+            (value,)
+            if isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            else value
+        )
         sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
         sequence = sequence or (isinstance(value, np.ndarray) and value.ndim == 1)
         if not sequence or not all(
@@ -174,7 +203,12 @@ class Shape:
         """Read 40, 30x30, 30,30 or (30, 30)."""
         parts = re.split(r"\s*[x,\s]\s*", text.strip(" ()[],"))
         if not all(re.fullmatch(r"-?\d{1,18}", part) for part in parts):
-            refuse(f"`{name}`", text, "whole numbers joined by x", "Give 40 for a ring, 30x30 for a torus.")
+            refuse(
+                f"`{name}`",
+                text,
+                "whole numbers joined by x",
+                "Give 40 for a ring, 30x30 for a torus.",
+            )
         return self.check(name, tuple(int(part) for part in parts))
 
     def text(self, value: tuple[int, ...]) -> str:
@@ -235,7 +269,12 @@ class Row:
             axes = {None: "", 1: " with one axis"}.get(self.axes, f" with {self.axes} axes")
             refuse(f"`{name}`", Said(f"shape {array.shape}"), f"a non-empty array{axes}", self.hint)
         if not np.isfinite(array).all():
-            refuse(f"`{name}`", Said(f"{np.sum(~np.isfinite(array))} nan or infinite"), "finite throughout", self.hint)
+            refuse(
+                f"`{name}`",
+                Said(f"{np.sum(~np.isfinite(array))} nan or infinite"),
+                "finite throughout",
+                self.hint,
+            )
         return np.asarray(array + 0.0)  # as above
 
     def parse(self, name: str, text: str) -> np.ndarray:

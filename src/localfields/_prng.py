@@ -37,7 +37,9 @@ def threefry(key0: Any, key1: Any, x0: Any, x1: Any, rounds: int = 20) -> tuple[
 def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     size = math.prod(shape)
     if size >= LARGEST_DRAW:
-        raise ValueError(f"one key draws fewer than {LARGEST_DRAW} numbers, got a shape of {size}: split the key")
+        raise ValueError(
+            f"one key draws fewer than {LARGEST_DRAW} numbers, got a shape of {size}: split the key"
+        )
     count = jax.lax.iota(jnp.uint32, size).reshape(shape)
     first, second = threefry(key[0], key[1], jnp.zeros_like(count), count)
     if bit_width == 64:

@@ -50,7 +50,12 @@ class Nested:
         elif isinstance(value, dict):
             value = from_json(value)
         if not isinstance(value, Spec) or value.family != self.family:
-            refuse(f"`{name}`", value, f"a {self.family}", f"Choose one of: {', '.join(registered(self.family))}.")
+            refuse(
+                f"`{name}`",
+                value,
+                f"a {self.family}",
+                f"Choose one of: {', '.join(registered(self.family))}.",
+            )
         return value
 
     def parse(self, name: str, text: str) -> Spec:
@@ -112,7 +117,9 @@ def declare(default: Any, kind: Any, *, help: str, symbol: str = "") -> Any:
     return eqx.field(default=default, static=kind.static, metadata=metadata)
 
 
-def number(default: float, *, low=-math.inf, high=math.inf, closed=False, symbol="", help: str, hint="") -> Any:
+def number(
+    default: float, *, low=-math.inf, high=math.inf, closed=False, symbol="", help: str, hint=""
+) -> Any:
     """Declare a number; bounds are open unless `closed`."""
     return declare(default, Number(low, high, closed, hint), help=help, symbol=symbol)
 
@@ -135,9 +142,18 @@ class Spec(eqx.Module):
         if cls.family:
             known = _registry.setdefault(cls.family, {})
             other = known.get(name_of(cls), cls)
-            if other.__module__ != cls.__module__:  # of its own module it is a new version, as in a notebook
-                got = Said(f"a second {cls.__name__}, from {cls.__module__} after {other.__module__}")
-                refuse(f"The {cls.family} `{name_of(cls)}`", got, "the only one of its name", "Rename the class.")
+            if (
+                other.__module__ != cls.__module__
+            ):  # of its own module it is a new version, as in a notebook
+                got = Said(
+                    f"a second {cls.__name__}, from {cls.__module__} after {other.__module__}"
+                )
+                refuse(
+                    f"The {cls.family} `{name_of(cls)}`",
+                    got,
+                    "the only one of its name",
+                    "Rename the class.",
+                )
             known[name_of(cls)] = cls
 
     def __repr__(self) -> str:
@@ -171,7 +187,9 @@ class Spec(eqx.Module):
         for name, value in number_values(self):
             if np.ndim(value):
                 advice = "An array sweeps an ensemble in training; give one number here."
-                refuse(f"`{name}`", Said(f"{np.size(value)} values"), f"one number {purpose}", advice)
+                refuse(
+                    f"`{name}`", Said(f"{np.size(value)} values"), f"one number {purpose}", advice
+                )
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain-value form, which `localfields.from_json` reads back."""
@@ -188,7 +206,11 @@ def _initializer(cls: type[Spec]) -> Callable[..., None]:
         for field in dataclasses.fields(cls):
             if "derive" in field.metadata:
                 make, count = field.metadata["derive"], num_members(self)
-                made = make(self) if count is None else np.stack([make(member(self, m)) for m in range(count)])
+                made = (
+                    make(self)
+                    if count is None
+                    else np.stack([make(member(self, m)) for m in range(count)])
+                )
                 setattr(self, field.name, made)
 
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
@@ -196,7 +218,9 @@ def _initializer(cls: type[Spec]) -> Callable[..., None]:
         default = cls.__dict__.get(name)
         if isinstance(default, dataclasses.Field) and "spec" in default.metadata:
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            parameters.append(inspect.Parameter(name, kind, default=default.default, annotation=annotation))
+            parameters.append(
+                inspect.Parameter(name, kind, default=default.default, annotation=annotation)
+            )
     __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     __init__.__doc__ = None
     return __init__
@@ -209,12 +233,19 @@ def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dic
         args, kwargs = (), {cls.variadic: args, **kwargs}
     if len(args) > len(names):
         advice = f"They are {', '.join(names)}." if names else "It has no fields."
-        refuse(f"The number of values for {cls.__name__}", len(args), f"at most {len(names)}", advice)
+        refuse(
+            f"The number of values for {cls.__name__}", len(args), f"at most {len(names)}", advice
+        )
     _check_names(cls, kwargs)
     given = dict(zip(names, args, strict=False))
     for name in given:
         if name in kwargs:
-            refuse(f"`{name}`", Said("two values"), "given once", "Give it by position or by name, not both.")
+            refuse(
+                f"`{name}`",
+                Said("two values"),
+                "given once",
+                "Give it by position or by name, not both.",
+            )
     given |= kwargs
     for field, _ in declared:
         given.setdefault(field.name, field.default)
@@ -240,15 +271,25 @@ def _same(value: Any, default: Any) -> bool:
 def _shown(value: Any) -> str:
     if isinstance(value, (np.ndarray, jax.Array)):
         # Fields to start from can be pasted back; a table of thousands of numbers is not for reading.
-        return repr(np.asarray(value).tolist()) if np.size(value) <= 1024 else f"<array of shape {np.shape(value)}>"
+        return (
+            repr(np.asarray(value).tolist())
+            if np.size(value) <= 1024
+            else f"<array of shape {np.shape(value)}>"
+        )
     return repr(value)
 
 
 def fields(cls: type[Spec]) -> list[tuple[dataclasses.Field, Declared]]:
     """Return the declared fields of a specification class, in the order its body declares them."""
     order = list(inspect.get_annotations(cls))
-    declared = [(field, field.metadata["spec"]) for field in dataclasses.fields(cls) if "spec" in field.metadata]
-    return sorted(declared, key=lambda pair: order.index(pair[0].name) if pair[0].name in order else -1)
+    declared = [
+        (field, field.metadata["spec"])
+        for field in dataclasses.fields(cls)
+        if "spec" in field.metadata
+    ]
+    return sorted(
+        declared, key=lambda pair: order.index(pair[0].name) if pair[0].name in order else -1
+    )
 
 
 def number_values(value: Spec) -> Iterator[tuple[str, Any]]:
@@ -271,7 +312,12 @@ def num_members(value: Spec) -> int | None:
     found = [(name, len(given)) for name, given in number_values(value) if np.ndim(given) == 1]
     if len({count for _, count in found}) > 1:
         lengths = ", ".join(f"{name} has {count}" for name, count in found)
-        refuse("Swept numbers", Said(lengths), "of one length", "Repeat the shorter ones, one value a member.")
+        refuse(
+            "Swept numbers",
+            Said(lengths),
+            "of one length",
+            "Repeat the shorter ones, one value a member.",
+        )
     return found[0][1] if found else None
 
 
@@ -385,7 +431,11 @@ def parse_fields(cls: type[Spec], texts: Mapping[str, str]) -> dict[str, Any]:
 def to_text(value: Spec) -> dict[str, str]:
     """What `from_text` reads: the fields that are not at their defaults, as they are typed."""
     given = ((field, say, getattr(value, field.name)) for field, say in fields(type(value)))
-    return {field.name: text_of(say.kind, now) for field, say, now in given if not _same(now, field.default)}
+    return {
+        field.name: text_of(say.kind, now)
+        for field, say, now in given
+        if not _same(now, field.default)
+    }
 
 
 def text_of(kind: Any, value: Any) -> str:

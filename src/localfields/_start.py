@@ -23,10 +23,17 @@ def load_plugins(names: Sequence[str]) -> None:
         except Exception as error:
             owner = f" of {point.dist.name}" if point.dist else ""
             advice = "Update or remove that package."
-            refuse(f"The entry point `{point.name}`{owner}", _told(error), "one that can be imported", advice)
+            refuse(
+                f"The entry point `{point.name}`{owner}",
+                _told(error),
+                "one that can be imported",
+                advice,
+            )
     for name in names:
         if name.endswith(".py") and not Path(name).is_file():
-            refuse("`--plugin`", name, "a module or an existing .py file", "Check its name and folder.")
+            refuse(
+                "`--plugin`", name, "a module or an existing .py file", "Check its name and folder."
+            )
         try:
             if name.endswith(".py"):
                 location = importlib.util.spec_from_file_location(Path(name).stem, name)
@@ -53,7 +60,9 @@ MODULES: list[ModuleType] = []
 
 
 def _keep(module: ModuleType) -> None:
-    MODULES[:] = [one for one in MODULES if one.__name__ != module.__name__] + [module]  # loaded again: a new version
+    MODULES[:] = [one for one in MODULES if one.__name__ != module.__name__] + [
+        module
+    ]  # loaded again: a new version
 
 
 def _told(error: Exception) -> Said:
@@ -77,7 +86,11 @@ def use_compilation_cache() -> None:
     import jax
 
     info = Path("/proc/cpuinfo")
-    flags = [line for line in info.read_text().splitlines() if line.startswith("flags")] if info.exists() else []
+    flags = (
+        [line for line in info.read_text().splitlines() if line.startswith("flags")]
+        if info.exists()
+        else []
+    )
     cpu = hashlib.sha256("".join([platform.machine(), *flags[:1]]).encode()).hexdigest()[:12]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     jax.config.update("jax_compilation_cache_dir", str(base / "localfields" / f"jax-{cpu}"))

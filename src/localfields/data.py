@@ -48,10 +48,15 @@ def blurs(stimulus: Any, sigmas: Any = (0.5, 2.0), **task: Any) -> Discriminatio
     if isinstance(stimulus, ImagePatches):
         return _task([stimulus.replace(blur=one) for one in widths], **task)
     if not isinstance(stimulus, Rows):
-        advice = "Stimuli with a lengthscale of their own need no blur: give `xi` one value a class."
+        advice = (
+            "Stimuli with a lengthscale of their own need no blur: give `xi` one value a class."
+        )
         refuse("The stimulus to blur", stimulus, "made of data", advice)
     steps = [(LowPass(sigma=one),) if one else () for one in widths]
-    return _task([stimulus.replace(preprocess=(*stimulus.preprocess, *step, Scale())) for step in steps], **task)
+    return _task(
+        [stimulus.replace(preprocess=(*stimulus.preprocess, *step, Scale())) for step in steps],
+        **task,
+    )
 
 
 def zooms(stimulus: Any, factors: Any = (2, 1), **task: Any) -> Discrimination:
@@ -99,7 +104,10 @@ def sources(*given: Any, labels: Any = "zero-one", **fields: Any) -> Discriminat
         >>> lf.data.sources(quiet, np.cumsum(quiet, axis=1), preprocess="scale").shape
         (8,)
     """
-    return _task([one if isinstance(one, Stimulus) else _samples(one, **fields) for one in given], labels=labels)
+    return _task(
+        [one if isinstance(one, Stimulus) else _samples(one, **fields) for one in given],
+        labels=labels,
+    )
 
 
 def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> Discrimination:
@@ -126,15 +134,23 @@ def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> D
     source = Data().check("data", data)
     numbers = Data(labels=True).check("classes", classes)
     if numbers is None:
-        refuse("`classes`", classes, "one number a sample", "Give a list of labels, or a file of them.")
+        refuse(
+            "`classes`", classes, "one number a sample", "Give a list of labels, or a file of them."
+        )
     found = np.unique(np.concatenate([piece.ravel() for piece in numbers.pieces()]))
     if not np.all(found == np.rint(found)) or len(found) > MOST_CLASSES:
         got = Said(f"{len(found)} different numbers, such as {found[0]:g} and {found[1]:g}")
         refuse(
-            "`classes`", got, f"whole numbers, at most {MOST_CLASSES} different ones", "Number the classes: 0, 1, …."
+            "`classes`",
+            got,
+            f"whole numbers, at most {MOST_CLASSES} different ones",
+            "Number the classes: 0, 1, ….",
         )
     coded = labels if labels is not None else "zero-one" if len(found) == 2 else "one-hot"
-    return _task([_samples(source, classes=numbers, chosen=int(one), **fields) for one in found], labels=coded)
+    return _task(
+        [_samples(source, classes=numbers, chosen=int(one), **fields) for one in found],
+        labels=coded,
+    )
 
 
 def _task(classes: Any, **fields: Any) -> Discrimination:

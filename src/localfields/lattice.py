@@ -113,7 +113,12 @@ def inverse(row: Any) -> Any:
     values = spectrum(row)
     if isinstance(values, np.ndarray) and np.abs(values).min() <= 1e-14 * np.abs(values).max():
         got = f"a smallest eigenvalue of {np.abs(values).min():.2g} beside a largest of {np.abs(values).max():.2g}"
-        refuse("A row to invert", Said(got), "well conditioned", "Shorten the lengthscale, or solve a sum of rows.")
+        refuse(
+            "A row to invert",
+            Said(got),
+            "well conditioned",
+            "Shorten the lengthscale, or solve a sum of rows.",
+        )
     return row_of(1 / values)
 
 
@@ -223,7 +228,10 @@ class SquaredExponential(Kernel):
     def distortion(self, shape: tuple[int, ...], xi: Any) -> float:
         """Largest change of a correlation by cutting and restoring, over the lattice and the values of ξ."""
         values = np.atleast_1d(np.asarray(xi, dtype=float))
-        wanted = [(functools.reduce(np.multiply.outer, [_gaussian_row(n, x) for n in shape]), x) for x in values]
+        wanted = [
+            (functools.reduce(np.multiply.outer, [_gaussian_row(n, x) for n in shape]), x)
+            for x in values
+        ]
         return max(float(np.abs(self.correlation(shape, x) - row).max()) for row, x in wanted)
 
 
@@ -246,7 +254,9 @@ class Periodized(Kernel):
 class Given(Kernel):
     """A kernel given by its row: the correlation at each displacement, of the lattice's shape."""
 
-    row: np.ndarray = declare((1.0, 0.0), Row(axes=None), symbol="C", help="correlation at each displacement")
+    row: np.ndarray = declare(
+        (1.0, 0.0), Row(axes=None), symbol="C", help="correlation at each displacement"
+    )
 
     def spectra(self, shape: tuple[int, ...], xi: Any) -> list[Any]:
         """Eigenvalues on the whole lattice, made positive like any others."""
@@ -259,7 +269,9 @@ class Given(Kernel):
 
 def _gaussian_row(n: int, xi: Any) -> Any:
     xp, _ = namespace(xi)
-    with np.errstate(over="ignore"):  # far beyond a tiny ξ the exponent is −∞ and the correlation 0, as it should be
+    with np.errstate(
+        over="ignore"
+    ):  # far beyond a tiny ξ the exponent is −∞ and the correlation 0, as it should be
         return xp.exp(-((_ring(n) / xi) ** 2))
 
 
@@ -283,7 +295,12 @@ def settle_kernel(given: dict[str, Any]) -> dict[str, Any]:
             row = np.asarray(kernel(distances / xi), dtype=np.float64)
         except Exception as error:
             advice = "It is called once with the array of distances in units of ξ."
-            refuse("`kernel`", Said(f"an error from it ({shorten(error)})"), "a function of distance", advice)
+            refuse(
+                "`kernel`",
+                Said(f"an error from it ({shorten(error)})"),
+                "a function of distance",
+                advice,
+            )
         kernel = row
     return given | {"kernel": Given(Row(axes=None).check("kernel", kernel))}
 
@@ -309,25 +326,50 @@ def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
 def _require_one_lengthscale(xi: Any) -> None:
     if np.ndim(xi):
         advice = "Give a kernel by name, or a class of your own, to sweep the lengthscale."
-        refuse("`xi`", Said(f"{np.size(xi)} values"), "one number when the kernel is a fixed row", advice)
+        refuse(
+            "`xi`",
+            Said(f"{np.size(xi)} values"),
+            "one number when the kernel is a fixed row",
+            advice,
+        )
 
 
 def check_row(name: str, row: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuse a row that is no correlation: of another shape, not symmetric, not 1 at zero, beyond ±1."""
     if row.shape != shape:
         advice = "Give one value a displacement, the origin first."
-        refuse(f"`{name}`", Said(f"a row of shape {row.shape}"), f"of the lattice's shape {shape}", advice)
+        refuse(
+            f"`{name}`",
+            Said(f"a row of shape {row.shape}"),
+            f"of the lattice's shape {shape}",
+            advice,
+        )
     mirrored = row
     for axis in range(row.ndim):
         mirrored = np.roll(np.flip(mirrored, axis), 1, axis)
     if np.abs(row - mirrored).max() > 1e-9:
         got = Said(f"one that differs from its mirror image by {np.abs(row - mirrored).max():.2g}")
-        refuse(f"`{name}`", got, "a row with C(d) = C(−d)", "Correlations do not know left from right: symmetrize it.")
+        refuse(
+            f"`{name}`",
+            got,
+            "a row with C(d) = C(−d)",
+            "Correlations do not know left from right: symmetrize it.",
+        )
     if abs(row.flat[0] - 1) > 1e-9:
-        refuse(f"`{name}`", float(row.flat[0]), "1 at displacement zero", "Divide the row by its first entry.")
+        refuse(
+            f"`{name}`",
+            float(row.flat[0]),
+            "1 at displacement zero",
+            "Divide the row by its first entry.",
+        )
     if np.abs(row).max() > 1 + 1e-9:
         worst = float(row.flat[np.abs(row).argmax()])
-        refuse(f"`{name}`", worst, "between −1 and 1 at every displacement", "Give correlations, not covariances.")
+        refuse(
+            f"`{name}`",
+            worst,
+            "between −1 and 1 at every displacement",
+            "Give correlations, not covariances.",
+        )
 
 
 def colored(white: Any, kernel: Kernel, shape: tuple[int, ...], xi: Any) -> Any:

@@ -16,7 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._prng import START, member_keys
-from ._spec import Choice, Count, Many, Row, Spec, declare, member, num_members, number, swept_leaves
+from ._spec import (
+    Choice,
+    Count,
+    Many,
+    Row,
+    Spec,
+    declare,
+    member,
+    num_members,
+    number,
+    swept_leaves,
+)
 from ._types import working_dtype
 from .errors import Said, refuse, unknown
 from .networks import Network
@@ -111,7 +122,9 @@ class Discrimination(Spec):
     variadic: ClassVar[str] = "stimuli"
 
     stimuli: tuple[Stimulus, ...] = declare(
-        (NLGP((40,), xi=1.0), NLGP((40,), xi=3.0)), Many("stimulus"), help="the classes, in the order of their labels"
+        (NLGP((40,), xi=1.0), NLGP((40,), xi=3.0)),
+        Many("stimulus"),
+        help="the classes, in the order of their labels",
     )
     labels: str | tuple[float, ...] = declare(
         "zero-one", Labels(), symbol="y", help="0, 1, …; signs −1 … 1; one-hot; or a number a class"
@@ -119,9 +132,18 @@ class Discrimination(Spec):
     proportions: tuple[float, ...] = declare(
         (), Proportions(), symbol="p", help="how often each class is shown; equally if empty"
     )
-    loss: str = declare("mse", Choice(LOSSES), symbol="L", help="mean of (ŷ − y)², cross-entropy, or mean of |ŷ − y|")
-    l1: float = number(0.0, low=0, closed=True, symbol="λ₁", help="penalty on Σ|w| of the receptive fields")
-    l2: float = number(0.0, low=0, closed=True, symbol="λ₂", help="penalty on Σw² of the receptive fields")
+    loss: str = declare(
+        "mse",
+        Choice(LOSSES),
+        symbol="L",
+        help="mean of (ŷ − y)², cross-entropy, or mean of |ŷ − y|",
+    )
+    l1: float = number(
+        0.0, low=0, closed=True, symbol="λ₁", help="penalty on Σ|w| of the receptive fields"
+    )
+    l2: float = number(
+        0.0, low=0, closed=True, symbol="λ₂", help="penalty on Σw² of the receptive fields"
+    )
 
     def __check_init__(self):
         """Refuse classes that do not fit together."""
@@ -131,12 +153,26 @@ class Discrimination(Spec):
         shapes = {stimulus.shape for stimulus in self.stimuli}
         if len(shapes) > 1:
             got = Said(", ".join(str(stimulus.shape) for stimulus in self.stimuli))
-            refuse("The lattices of the stimuli", got, "all the same", "Give every class the same shape.")
+            refuse(
+                "The lattices of the stimuli",
+                got,
+                "all the same",
+                "Give every class the same shape.",
+            )
         for name, given in (("labels", self.labels), ("proportions", self.proportions)):
             everywhere = isinstance(given, str) or (name == "proportions" and not given)
             if not everywhere and len(given) != len(self.stimuli):
-                refuse(f"`{name}`", given, f"one number for each of {len(self.stimuli)} classes", "Add or drop some.")
-        if self.loss == "cross-entropy" and self.outputs == 1 and sorted(self.targets().ravel()) != [0.0, 1.0]:
+                refuse(
+                    f"`{name}`",
+                    given,
+                    f"one number for each of {len(self.stimuli)} classes",
+                    "Add or drop some.",
+                )
+        if (
+            self.loss == "cross-entropy"
+            and self.outputs == 1
+            and sorted(self.targets().ravel()) != [0.0, 1.0]
+        ):
             advice = "Use labels 0 and 1 for two classes, one-hot for more."
             refuse("`labels`", self.labels, "0 and 1, or one-hot, for the cross-entropy", advice)
 
@@ -200,7 +236,9 @@ arrays that can be called with parameters for (loss, gradient), or None when it 
 for `estimator="exact"`, so that neither room imports the other."""
 
 
-def for_members(make: Callable[[Discrimination, Network], Any], task: Discrimination, network: Network) -> Any:
+def for_members(
+    make: Callable[[Discrimination, Network], Any], task: Discrimination, network: Network
+) -> Any:
     """What `make` returns for a task and a network; if their numbers are swept, stacked over the members.
 
     Returns:
@@ -217,7 +255,9 @@ def for_members(make: Callable[[Discrimination, Network], Any], task: Discrimina
         if text not in made:  # a sweep often repeats a value over many starts
             made[text] = make(*one)
         found.append(made[text])
-    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *found), True
+    return jax.tree.map(
+        lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *found
+    ), True
 
 
 def count_members(
@@ -249,11 +289,18 @@ def count_members(
     counts = {name: count for name, count in told.items() if count is not None}
     if len(set(counts.values())) > 1:
         got = Said(", ".join(f"{name} has {count}" for name, count in counts.items()))
-        refuse("The number of members", got, "the same wherever it is given", "Repeat values: one for every member.")
+        refuse(
+            "The number of members",
+            got,
+            "the same wherever it is given",
+            "Repeat values: one for every member.",
+        )
     return next(iter(counts.values()), 1)
 
 
-def given_fields(initial: Any, hidden: int, shape: tuple[int, ...], members: int | None = None) -> np.ndarray:
+def given_fields(
+    initial: Any, hidden: int, shape: tuple[int, ...], members: int | None = None
+) -> np.ndarray:
     """Fields to start from, (1 or members, neuron, size), from what a user gave.
 
     Args:
@@ -278,14 +325,22 @@ TRACES: collections.Counter[str] = collections.Counter()
 """How often each compiled function was traced: a sweep that raises a count recompiles."""
 
 
-def initial_params(task: Discrimination, network: Network, seed: int | tuple[int, ...], members: int) -> Params:
+def initial_params(
+    task: Discrimination, network: Network, seed: int | tuple[int, ...], members: int
+) -> Params:
     """Parameters that an ensemble starts from, (members, …): the same for `train` and `solve` at the same seed."""
     arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf, working_dtype()), network)
     swept, fixed = eqx.partition(arrays, swept_leaves(network))
-    return _initial_params(swept, fixed, member_keys(seed, members, START), task.shape, task.outputs)
+    return _initial_params(
+        swept, fixed, member_keys(seed, members, START), task.shape, task.outputs
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "outputs"))
-def _initial_params(swept: Any, fixed: Any, keys: jax.Array, shape: tuple[int, ...], outputs: int) -> Params:
+def _initial_params(
+    swept: Any, fixed: Any, keys: jax.Array, shape: tuple[int, ...], outputs: int
+) -> Params:
     TRACES["start"] += 1
-    return jax.vmap(lambda part, key: eqx.combine(part, fixed).initial(key, shape, outputs))(swept, keys)
+    return jax.vmap(lambda part, key: eqx.combine(part, fixed).initial(key, shape, outputs))(
+        swept, keys
+    )

@@ -23,7 +23,9 @@ def inverse_participation_ratio(weights: np.ndarray, axes: int) -> np.ndarray:
     flat = weights.reshape(*weights.shape[: weights.ndim - axes], -1).astype(np.float64)
     largest = np.abs(flat).max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):  # nan for a field of zeros, and for one that is not finite
-        square = (flat / np.where(largest > 0, largest, 1)) ** 2  # powers of tiny or huge weights stay in range
+        square = (
+            flat / np.where(largest > 0, largest, 1)
+        ) ** 2  # powers of tiny or huge weights stay in range
         return (square**2).sum(axis=-1) / square.sum(axis=-1) ** 2
 
 
@@ -144,7 +146,11 @@ class Trajectory:
     @property
     def peak(self) -> np.ndarray:
         """Site of the largest weight, (member, time, neuron), with a last axis of coordinates on a torus."""
-        return self.series["peak"] if "peak" in self.series else peak_position(self.weights, len(self.shape))
+        return (
+            self.series["peak"]
+            if "peak" in self.series
+            else peak_position(self.weights, len(self.shape))
+        )
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self.series:
@@ -181,7 +187,9 @@ class Trajectory:
             "peak": ["member", "time", "neuron", *(["coordinate"] if len(self.shape) > 1 else [])],
         }
         for name, values in self.series.items():  # of a theory's or a user's own
-            axes.setdefault(name, ["member", "time", *(f"{name}_{axis}" for axis in range(values.ndim - 2))])
+            axes.setdefault(
+                name, ["member", "time", *(f"{name}_{axis}" for axis in range(values.ndim - 2))]
+            )
         data = {name: (axes[name], values) for name, values in self.series.items()}
         data["initial"] = (["member", "neuron", *space], self.initial)
         data["final"] = (["member", "neuron", *space], self.final)
@@ -189,19 +197,34 @@ class Trajectory:
         data |= {f"{name}_time": (["member"], when) for name, when in self.events.items()}
         swept = self.times.ndim == 2
         time = ("time", self.steps) if swept else ("time", self.times)
-        coordinates = {"time": time, "step": ("time", self.steps), "member": np.arange(self.num_members)}
+        coordinates = {
+            "time": time,
+            "step": ("time", self.steps),
+            "member": np.arange(self.num_members),
+        }
         if swept:
             coordinates["flow_time"] = (["member", "time"], self.times)
-        notes = {"specification": json.dumps(self.specification), "manifest": json.dumps(self.manifest)}
+        notes = {
+            "specification": json.dumps(self.specification),
+            "manifest": json.dumps(self.manifest),
+        }
         return xr.Dataset(data, coords=coordinates, attrs={**notes, "stopped": self.stopped})
 
     def __repr__(self) -> str:
         """What it is, in a few lines."""
         bad = [f"member {m} {one}" for m, one in enumerate(self.outcome) if one.kind != "ok"]
-        state = f"{self.stopped}, all members ok" if not bad else f"{self.stopped}; {len(bad)} not ok: {bad[0]}, …"
+        state = (
+            f"{self.stopped}, all members ok"
+            if not bad
+            else f"{self.stopped}; {len(bad)} not ok: {bad[0]}, …"
+        )
         last = inverse_participation_ratio(self.final, len(self.shape))
         last = last[np.isfinite(last)]  # a field of zeros has none
-        found = f"{last.mean():.3f} (from {last.min():.3f} to {last.max():.3f})" if last.size else "undefined"
+        found = (
+            f"{last.mean():.3f} (from {last.min():.3f} to {last.max():.3f})"
+            if last.size
+            else "undefined"
+        )
         until = float(np.max(self.times[..., -1])) if self.times.size else 0.0
         recorded = ", ".join(f"{name} {values.shape}" for name, values in self.series.items())
         return (

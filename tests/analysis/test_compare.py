@@ -47,8 +47,12 @@ def test_distance_and_cosine_by_hand():
     first = made([[[[3.0, 0.0, 4.0]], [[1.0, 0.0, 0.0]]]], [0, 1])
     second = made([[[[0.0, 0.0, 4.0]], [[-1.0, 0.0, 0.0]]]], [0, 1])
     found = compare(first, second)
-    np.testing.assert_allclose(found.distance[0, :, 0], [3 / 5, 2.0], rtol=1e-15)  # of the first's length
-    np.testing.assert_allclose(found.cosine[0, :, 0], [4 / 5, -1.0], rtol=1e-15)  # a sign is not aligned
+    np.testing.assert_allclose(
+        found.distance[0, :, 0], [3 / 5, 2.0], rtol=1e-15
+    )  # of the first's length
+    np.testing.assert_allclose(
+        found.cosine[0, :, 0], [4 / 5, -1.0], rtol=1e-15
+    )  # a sign is not aligned
     np.testing.assert_allclose(found.ipr_first[0, :, 0], [(81 + 256) / 625, 1.0])
     np.testing.assert_allclose(found.ipr_second[0, :, 0], [1.0, 1.0])
     assert found.peak_distance.tolist() == [[0.0]] and found.exact == 1.0
@@ -78,7 +82,9 @@ def test_swapped_arguments(rng, shape):
 def test_float32_fields_are_compared_in_float64():
     first = made(np.full((1, 1, 1, 4), 1e-30), [0.0])
     first.series["weights"] = first.weights.astype(np.float32)
-    assert compare(first, made(np.full((1, 1, 1, 4), 2e-30), [0.0])).distance.item() == pytest.approx(1.0, rel=1e-6)
+    assert compare(
+        first, made(np.full((1, 1, 1, 4), 2e-30), [0.0])
+    ).distance.item() == pytest.approx(1.0, rel=1e-6)
 
 
 def test_a_field_of_zeros_has_no_distance():
@@ -138,7 +144,10 @@ def test_each_member_has_its_own_times(rng):
     assert (np.isnan(found.distance) == ~found.inside[:, :, None]).all()
     assert np.nanmax(found.distance) < 1e-14
     back = compare(along(line, [0.0, 3.0, 8.0]), along(line, swept))
-    assert back.times.tolist() == [0, 3, 8] and back.inside.tolist() == [[True, True, False]] + [[True] * 3] * 2
+    assert (
+        back.times.tolist() == [0, 3, 8]
+        and back.inside.tolist() == [[True, True, False]] + [[True] * 3] * 2
+    )
     assert np.nanmax(back.distance) < 1e-14
 
 
@@ -160,13 +169,19 @@ def test_the_error_of_interpolation_is_told():
     np.testing.assert_allclose(found.interpolation, found.distance, atol=1e-14)
     assert found.interpolation[0, [0, 4, 6, 16], 0].tolist() == [0.0] * 4
     assert "may come from interpolation" in repr(found)
-    assert "interpolation" not in repr(compare(second, first)) and compare(second, first).interpolation.max() == 0
+    assert (
+        "interpolation" not in repr(compare(second, first))
+        and compare(second, first).interpolation.max() == 0
+    )
 
 
 def test_with_few_records_the_error_is_unknown():
     first = made(np.ones((1, 3, 1, 4)), [0, 1, 2])
     found = compare(first, made(np.ones((1, 2, 1, 4)), [0, 2]))
-    assert np.isnan(found.interpolation[0, 1]) and found.interpolation[0, [0, 2]].tolist() == [[0], [0]]
+    assert np.isnan(found.interpolation[0, 1]) and found.interpolation[0, [0, 2]].tolist() == [
+        [0],
+        [0],
+    ]
     single = compare(first, made(np.ones((1, 1, 1, 4)), [1.0]))
     assert single.times.tolist() == [1.0] and single.distance.item() == 0
 
@@ -205,7 +220,9 @@ def test_onset_by_hand():
     for neurons in (1, 3):  # one localized neuron is enough
         np.testing.assert_allclose(onset_times(with_ipr(ipr, times, neurons)), expected, rtol=1e-12)
     swept = times * np.arange(1, 7)[:, None]
-    np.testing.assert_allclose(onset_times(with_ipr(ipr, swept)), expected * np.arange(1, 7), rtol=1e-12)
+    np.testing.assert_allclose(
+        onset_times(with_ipr(ipr, swept)), expected * np.arange(1, 7), rtol=1e-12
+    )
 
 
 def test_onset_before_the_first_record():
@@ -252,7 +269,13 @@ def test_peaks_around_a_torus():
     first = spikes([(0, 0), (0, 0), (3, 5), (1, 1), (2, 2)], (4, 6))
     second = spikes([(3, 5), (3, 4), (3, 5), (3, 1), (2, 5)], (4, 6))
     found = compare(first, second)
-    assert found.peak_distance[:, 0].tolist() == [1, 2, 0, 2, 3]  # the largest of the axes, not their sum
+    assert found.peak_distance[:, 0].tolist() == [
+        1,
+        2,
+        0,
+        2,
+        3,
+    ]  # the largest of the axes, not their sum
     assert (found.exact, found.within_one) == (0.2, 0.4)
     assert found.peak_first.shape == (5, 1, 2) and found.by_chance == (1 / 24, 9 / 24)
 
@@ -276,13 +299,17 @@ def test_a_peak_moved_by_two_is_not_within_one(rng, shift):
 def test_the_peak_is_that_of_the_final_field_of_either_sign():
     early, late = np.eye(6)[0], -np.eye(6)[3]
     moves = made(np.stack([early, late])[None, :, None], [0, 1])
-    assert compare(moves, made(np.stack([early, early])[None, :, None], [0, 1])).peak_distance.item() == 3
+    assert (
+        compare(moves, made(np.stack([early, early])[None, :, None], [0, 1])).peak_distance.item()
+        == 3
+    )
     assert compare(moves, made(np.stack([early, -late])[None, :, None], [0, 1])).exact == 1.0
 
 
 def test_zeros_have_no_peak():
     found = compare(
-        spikes([0, 0], (6,)), made(np.stack([np.zeros((2, 1, 6)), np.tile(np.eye(6)[1], (2, 1, 1))]), [0, 1])
+        spikes([0, 0], (6,)),
+        made(np.stack([np.zeros((2, 1, 6)), np.tile(np.eye(6)[1], (2, 1, 1))]), [0, 1]),
     )
     assert np.isnan(found.peak_distance[0, 0]) and found.peak_distance[1, 0] == 1
     assert (found.exact, found.within_one, found.to_dict()["peaks"]) == (0.0, 1.0, 1)
@@ -302,7 +329,12 @@ def test_members_that_ended_badly_are_left_out(rng):
     found = compare(first, second)
     summary = found.to_dict()
     assert found.ok.tolist() == [True, False, False, True]
-    assert (summary["members"], summary["left_out"], summary["peaks"], summary["peaks_exact"]) == (2, 2, 4, 1.0)
+    assert (summary["members"], summary["left_out"], summary["peaks"], summary["peaks_exact"]) == (
+        2,
+        2,
+        4,
+        1.0,
+    )
     for name in ("distance_start", "distance_end", "distance_largest"):
         assert summary[name] == pytest.approx(0.1)
     assert "left out: 2 members" in repr(found)
@@ -329,18 +361,32 @@ def test_summary_is_plain_and_right(rng):
 
 def test_onsets_are_counted_and_subtracted():
     c = localized_from(40)
-    low, late, early = [c / 2, c / 2, 3 * c / 2], [c / 2, c / 2, 3 * c / 2], [c / 2, 3 * c / 2, 3 * c / 2]
+    low, late, early = (
+        [c / 2, c / 2, 3 * c / 2],
+        [c / 2, c / 2, 3 * c / 2],
+        [c / 2, 3 * c / 2, 3 * c / 2],
+    )
     never = [c / 2] * 3
-    first, second = with_ipr([low, early, never, late], [0, 1, 2]), with_ipr([early, early, late, never], [0, 1, 2])
+    first, second = (
+        with_ipr([low, early, never, late], [0, 1, 2]),
+        with_ipr([early, early, late, never], [0, 1, 2]),
+    )
     summary = compare(first, second).to_dict()
     assert [summary[f"localized_{name}"] for name in ("first", "second", "both")] == [3, 3, 2]
-    assert summary["onset_first"] == pytest.approx(1.5) and summary["onset_second"] == pytest.approx(0.5)
+    assert summary["onset_first"] == pytest.approx(1.5) and summary[
+        "onset_second"
+    ] == pytest.approx(0.5)
     assert summary["onset_difference"] == pytest.approx(-0.5)  # of −1 and 0
 
 
 def test_repr_says_it_in_a_few_lines(rng):
     fields = rng.normal(size=(4, 2, 1, 40))
-    text = repr(compare(made(fields, [0, 2], learning_rate=0.1), made(fields, [0, 2], theory={"type": "theory/mine"})))
+    text = repr(
+        compare(
+            made(fields, [0, 2], learning_rate=0.1),
+            made(fields, [0, 2], theory={"type": "theory/mine"}),
+        )
+    )
     assert text.startswith(
         "Comparison: training and mine theory, 4 members × 1 neurons on (40,), 2 records, flow time 0 … 2"
     )
@@ -351,7 +397,11 @@ def test_repr_says_it_in_a_few_lines(rng):
 @pytest.mark.parametrize(
     ("first", "second", "names"),
     [
-        ({"learning_rate": 1}, {"theory": {"type": "theory/exact-ising"}}, ("training", "exact-ising theory")),
+        (
+            {"learning_rate": 1},
+            {"theory": {"type": "theory/exact-ising"}},
+            ("training", "exact-ising theory"),
+        ),
         ({"learning_rate": 1}, {"learning_rate": 2}, ("training (first)", "training (second)")),
         ({}, {}, ("first", "second")),
     ],
@@ -391,21 +441,30 @@ def without_weights():
             r"Records of `run` within the flow times of `sol` must be some, got none of member 0, with 0 … 1 and 2 … 3"
             r"\. Solve with `times=run.times`",
         ),
-        (made(np.ones((3, 2, 1, 6)), [[0, 1], [1.5, 2], [0, 1]]), r"got none of member 1, with 0 … 1 and 1\.5 … 2\."),
-        (without_weights(), r"The fields of `sol` must be recorded, got a trajectory without them\. Record them"),
+        (
+            made(np.ones((3, 2, 1, 6)), [[0, 1], [1.5, 2], [0, 1]]),
+            r"got none of member 1, with 0 … 1 and 1\.5 … 2\.",
+        ),
+        (
+            without_weights(),
+            r"The fields of `sol` must be recorded, got a trajectory without them\. Record them",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(other, told):
     with pytest.raises(lf.InputError) as error:
         compare(GOOD, other)
-    assert re.match(told if told.startswith(("The", "Rec")) else f".*{told}", str(error.value)), str(error.value)
+    assert re.match(told if told.startswith(("The", "Rec")) else f".*{told}", str(error.value)), (
+        str(error.value)
+    )
     with pytest.raises(lf.InputError):
         compare(other, GOOD)
 
 
 def test_something_else_is_refused():
     with pytest.raises(
-        lf.InputError, match="`sol` must be a Trajectory, got 3. Make one with `lf.train` or `lf.solve`."
+        lf.InputError,
+        match="`sol` must be a Trajectory, got 3. Make one with `lf.train` or `lf.solve`.",
     ):
         _check(GOOD, 3)
     with pytest.raises(lf.InputError, match="The fields of `run` must be recorded"):
@@ -444,13 +503,18 @@ def test_every_kind_can_be_drawn(rng, tmp_path, shape, kind):
 
 
 def test_the_picture_shows_what_was_compared():
-    first, second = spikes([0, 3, 9, 4], (10,), (0.0, 1.0, 2.0)), spikes([9, 3, 6, 4], (10,), (0.0, 1.0, 2.0))
+    first, second = (
+        spikes([0, 3, 9, 4], (10,), (0.0, 1.0, 2.0)),
+        spikes([9, 3, 6, 4], (10,), (0.0, 1.0, 2.0)),
+    )
     found = compare(first, second)
     fields, agreement, ipr, peaks = draw_comparison(figure(), first, second, member=2).flat
     solid, dashed = fields.lines[1:3]
     assert solid.get_linestyle() == "-" and solid.get_ydata().argmax() == 9
     assert dashed.get_linestyle() == "--" and dashed.get_ydata().argmax() == 6
-    np.testing.assert_allclose(agreement.lines[0].get_ydata(), np.median(found.distance, axis=(0, 2)))
+    np.testing.assert_allclose(
+        agreement.lines[0].get_ydata(), np.median(found.distance, axis=(0, 2))
+    )
     np.testing.assert_allclose(agreement.lines[1].get_ydata(), np.median(found.cosine, axis=(0, 2)))
     assert ipr.lines[0].get_ydata()[0] == localized_from(10)
     assert peaks.collections[-1].get_offsets().tolist() == [[0, 9], [3, 3], [4, 4], [9, 6]]
@@ -460,7 +524,10 @@ def test_the_picture_shows_what_was_compared():
 def test_displacements_on_a_torus_go_the_short_way():
     first, second = spikes([(0, 0), (1, 5)], (4, 6)), spikes([(3, 5), (3, 0)], (4, 6))
     peaks = draw_comparison(figure(), first, second)[1, 1]
-    assert peaks.collections[-1].get_offsets().tolist() == [[-1, -1], [1, -2]]  # across, down; two of four is as far
+    assert peaks.collections[-1].get_offsets().tolist() == [
+        [-1, -1],
+        [1, -2],
+    ]  # across, down; two of four is as far
 
 
 def test_it_is_a_value():

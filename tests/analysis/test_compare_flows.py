@@ -14,7 +14,10 @@ def flows():
     """One theory from the same fields to two times, by the same number of records: one compiled program."""
     # More sites than are summed state by state: there the flow has kinks, and lines between records follow it worse.
     task = lf.Discrimination(*(lf.stimuli.Ising((24,), coupling=j) for j in (0.3, 0.7)))
-    return [lf.solve(task, lf.theory.ExactIsing(64), times=np.linspace(0, end, 21), members=4) for end in (20, 10)]
+    return [
+        lf.solve(task, lf.theory.ExactIsing(64), times=np.linspace(0, end, 21), members=4)
+        for end in (20, 10)
+    ]
 
 
 def test_a_theory_agrees_with_itself_on_two_grids(flows):
@@ -24,7 +27,9 @@ def test_a_theory_agrees_with_itself_on_two_grids(flows):
     assert found.distance.shape == (4, 11, 1) and found.distance.max() < 1e-6
     assert (found.exact, found.within_one) == (1.0, 1.0) and found.ok.all()
     assert found.names == ("exact-ising theory (first)", "exact-ising theory (second)")
-    back = compare(short, long)  # lines between the records of the other: no longer the same, and it says so
+    back = compare(
+        short, long
+    )  # lines between the records of the other: no longer the same, and it says so
     off = back.distance > 1e-3
     assert off.any() and not off[:, ::2].any()
     assert (back.interpolation[off] > back.distance[off] / 4).all()

@@ -27,9 +27,16 @@ def on_ring(rng, size, num, widths):
 
 
 def on_torus(rng, shape, num):
-    angle, widths = rng.uniform(0, np.pi, num), np.stack([rng.uniform(2, 3, num), rng.uniform(1, 1.8, num)], axis=1)
-    turn = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=1).reshape(num, 2, 2)
-    frequency = np.stack([rng.uniform(0.5, shape[0] / 2 - 1, num), rng.uniform(-0.4, 0.4, num) * shape[1]], axis=1)
+    angle, widths = (
+        rng.uniform(0, np.pi, num),
+        np.stack([rng.uniform(2, 3, num), rng.uniform(1, 1.8, num)], axis=1),
+    )
+    turn = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=1).reshape(
+        num, 2, 2
+    )
+    frequency = np.stack(
+        [rng.uniform(0.5, shape[0] / 2 - 1, num), rng.uniform(-0.4, 0.4, num) * shape[1]], axis=1
+    )
     return angle, GaborFit(
         shape=shape,
         position=rng.uniform(0, 1, (num, 2)) * shape,
@@ -44,7 +51,10 @@ def on_torus(rng, shape, num):
 def same(found, known, tolerance):
     sizes = np.array(known.shape) if len(known.shape) > 1 else known.shape[0]
     assert turned(found.position - known.position, sizes).max() < tolerance
-    assert np.abs(found.covariance - known.covariance).max() < tolerance * np.abs(known.covariance).max()
+    assert (
+        np.abs(found.covariance - known.covariance).max()
+        < tolerance * np.abs(known.covariance).max()
+    )
     assert np.abs(found.frequency - known.frequency).max() < tolerance
     assert turned(found.phase - known.phase).max() < tolerance
     assert np.abs(found.amplitude / known.amplitude - 1).max() < tolerance
@@ -115,7 +125,13 @@ def test_noise_leaves_the_error_it_should(rng):
 
 def test_a_bump_has_no_wave():
     d = np.arange(40) - 17.25 + 40 * np.arange(-2, 3)[:, None]
-    found = fit_gabor([sign * np.exp(-(d**2) / 2 / width**2).sum(axis=0) for sign in (1, -1) for width in (1, 2, 4)])
+    found = fit_gabor(
+        [
+            sign * np.exp(-(d**2) / 2 / width**2).sum(axis=0)
+            for sign in (1, -1)
+            for width in (1, 2, 4)
+        ]
+    )
     np.testing.assert_allclose(found.position, 17.25, atol=1e-6)
     np.testing.assert_allclose(found.width, [1, 2, 4] * 2, rtol=1e-6)
     np.testing.assert_allclose(found.amplitude, 1, rtol=1e-6)
@@ -132,7 +148,9 @@ def test_a_round_bump_on_a_torus():
 
 
 def test_a_single_site():
-    found = fit_gabor(np.eye(40)[[0, 11]])  # where on the site it lies, and with which wave, nobody can tell
+    found = fit_gabor(
+        np.eye(40)[[0, 11]]
+    )  # where on the site it lies, and with which wave, nobody can tell
     assert turned(found.position - [0, 11], 40).max() < 0.5
     assert (found.width < 0.5).all() and (found.error < 1e-6).all()
 

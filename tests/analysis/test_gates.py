@@ -8,7 +8,15 @@ import pytest
 
 import localfields as lf
 from localfields.analysis import gates_along
-from localfields.stimuli import NLGP, DenseGaussian, EllipticalShell, Gaussian, Ising, SinglePulse, StudentT
+from localfields.stimuli import (
+    NLGP,
+    DenseGaussian,
+    EllipticalShell,
+    Gaussian,
+    Ising,
+    SinglePulse,
+    StudentT,
+)
 from localfields.theory.responses.hypercube import enumerate_states, ising_weights
 from localfields.trajectory import Outcome, Trajectory
 
@@ -21,7 +29,11 @@ def run_of(weights, biases=None, times=None):
     weights = np.asarray(weights, float)
     members, records = weights.shape[:2]
     times = np.arange(records) / 2 if times is None else np.asarray(times)
-    series = {"weights": weights} if biases is None else {"weights": weights, "biases": np.asarray(biases, float)}
+    series = (
+        {"weights": weights}
+        if biases is None
+        else {"weights": weights, "biases": np.asarray(biases, float)}
+    )
     ok = (Outcome("ok", records),) * members
     return Trajectory(np.arange(records), times, weights[:, 0], weights[:, -1], series, ok, {}, {})
 
@@ -45,7 +57,9 @@ def by_hand(gate, weights, reference):
 
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_small_rings_are_summed(reference):
-    task = lf.Discrimination(Ising(10, coupling=0.3), Ising(10, coupling=0.9), proportions=(0.3, 0.7))
+    task = lf.Discrimination(
+        Ising(10, coupling=0.3), Ising(10, coupling=0.9), proportions=(0.3, 0.7)
+    )
     walk = fields()
     found = gates_along(run_of(walk), task, reference=reference)
     states = enumerate_states(10).astype(float)
@@ -57,7 +71,9 @@ def test_small_rings_are_summed(reference):
     assert (found.bound <= found.uniform + 1e-12).all()
     assert len(found.times) == found.agreement.shape[1] == (3 if reference == "next" else 4)
     if reference == "next":
-        np.testing.assert_allclose(found.bound, np.maximum(1 - (1 - agreement).sum(axis=1), 0), atol=1e-12)
+        np.testing.assert_allclose(
+            found.bound, np.maximum(1 - (1 - agreement).sum(axis=1), 0), atol=1e-12
+        )
 
 
 def test_draws_agree_with_sums():
@@ -110,7 +126,9 @@ def test_elliptical_laws_agree_as_the_gaussian(make, key):
         with jax.enable_x64(False):
             x = np.asarray(one.sample(jax.random.fold_in(key, part), 40_000), np.float64)
         parts.append(by_hand(walk @ x.T >= 0, np.full(len(x), 1 / len(x)), "next")[0])
-    assert np.abs((parts[0] + parts[1]) / 2 - exact.agreement).max() < SIGMAS * np.sqrt(0.5 * 0.25 / 40_000)
+    assert np.abs((parts[0] + parts[1]) / 2 - exact.agreement).max() < SIGMAS * np.sqrt(
+        0.5 * 0.25 / 40_000
+    )
 
 
 def test_a_field_that_turns_one_way():
@@ -147,15 +165,21 @@ def test_size_does_not_matter_and_signs_do():
     task = lf.Discrimination(Ising(10, coupling=0.3), Ising(10, coupling=0.9))
     scaled = walk * np.array([1e-12, 1.0, 1e12, 3.0])[None, :, None, None]
     np.testing.assert_allclose(
-        gates_along(run_of(scaled), task).agreement, gates_along(run_of(walk), task).agreement, atol=1e-12
+        gates_along(run_of(scaled), task).agreement,
+        gates_along(run_of(walk), task).agreement,
+        atol=1e-12,
     )
     turned = np.concatenate([walk[:, :1], -walk[:, :1]], axis=1)
     assert gates_along(run_of(turned), task).agreement.max() < 1e-12
     still = np.concatenate([walk[:, :1], 2 * walk[:, :1]], axis=1)
     smooth = lf.Discrimination(*(Gaussian(10, xi=xi) for xi in (0.5, 1)))
     found = gates_along(run_of(still), smooth, num=1000)
-    assert found.agreement[0, 0, 0] == pytest.approx(1, abs=1e-15) and found.bound[0, 0] == pytest.approx(1, abs=1e-15)
-    assert found.uniform[0, 0] == 1 and 0 < found.uniform_error[0, 0] < 0.01  # never a certainty from draws
+    assert found.agreement[0, 0, 0] == pytest.approx(1, abs=1e-15) and found.bound[
+        0, 0
+    ] == pytest.approx(1, abs=1e-15)
+    assert (
+        found.uniform[0, 0] == 1 and 0 < found.uniform_error[0, 0] < 0.01
+    )  # never a certainty from draws
 
 
 def test_pulses_are_summed_and_biases_count():
@@ -195,7 +219,9 @@ def test_kurtosis_on_ising_rings(coupling):
     np.testing.assert_allclose(found.kurtosis[..., 0], exact, atol=1e-11)
     assert not found.kurtosis_error.any()
     if coupling == 0:
-        np.testing.assert_allclose(exact, -2 * (walk**4).sum(-1) / (walk**2).sum(-1) ** 2, atol=1e-11)
+        np.testing.assert_allclose(
+            exact, -2 * (walk**4).sum(-1) / (walk**2).sum(-1) ** 2, atol=1e-11
+        )
 
 
 def test_kurtosis_of_elliptical_laws_and_of_their_mixture(key):
@@ -203,13 +229,17 @@ def test_kurtosis_of_elliptical_laws_and_of_their_mixture(key):
     shells = [EllipticalShell(12, xi=xi) for xi in (0.7, 1.5)]
     found = gates_along(run_of(walk), lf.Discrimination(*shells), num=0)
     np.testing.assert_allclose(found.kurtosis, -6 / 14, atol=1e-12)
-    heavy = gates_along(run_of(walk), lf.Discrimination(*(StudentT(12, xi=1, nu=3) for _ in range(2))), num=0)
+    heavy = gates_along(
+        run_of(walk), lf.Discrimination(*(StudentT(12, xi=1, nu=3) for _ in range(2))), num=0
+    )
     assert np.isposinf(heavy.kurtosis).all()
     # Two normals of variances a and b: 3(a² + b²)/2 / ((a + b)/2)² − 3, which is positive.
     normals = [Gaussian(12, xi=xi) for xi in (0.7, 1.5)]
     mixed = gates_along(run_of(walk), lf.Discrimination(*normals), num=0)
     a, b = mixed.variances[..., 0], mixed.variances[..., 1]
-    np.testing.assert_allclose(mixed.mixed_kurtosis, 6 * (a**2 + b**2) / (a + b) ** 2 - 3, atol=1e-12)
+    np.testing.assert_allclose(
+        mixed.mixed_kurtosis, 6 * (a**2 + b**2) / (a + b) ** 2 - 3, atol=1e-12
+    )
     assert not mixed.kurtosis.any() and (mixed.mixed_kurtosis >= -1e-12).all()
 
 
@@ -232,11 +262,20 @@ def test_a_trained_run_with_a_swept_gain():
     gains = [0.01, 100.0]
     task = lf.Discrimination(*(NLGP(12, xi=xi, gain=gains) for xi in (0.7, 1.5)))
     rates = [0.05, 0.1]
-    run = lf.train(task, lf.networks.Committee(2), learning_rate=rates, steps=40, batch=100, record=lf.Record(every=10))
+    run = lf.train(
+        task,
+        lf.networks.Committee(2),
+        learning_rate=rates,
+        steps=40,
+        batch=100,
+        record=lf.Record(every=10),
+    )
     found = gates_along(run, task, num=4000)
     assert found.agreement.shape == (2, 4, 2) and found.times.shape == (2, 4)
     alone = lf.Discrimination(*(NLGP(12, xi=xi, gain=100.0) for xi in (0.7, 1.5)))
-    np.testing.assert_allclose(gates_along(run.members(slice(1, 2)), alone, num=4000).agreement[0], found.agreement[1])
+    np.testing.assert_allclose(
+        gates_along(run.members(slice(1, 2)), alone, num=4000).agreement[0], found.agreement[1]
+    )
     # At a gain of 0.01 the data are Gaussian but for their name.
     z = (found.agreement[0] - found.gaussian[0]) / found.agreement_error[0]
     assert np.abs(z).max() < SIGMAS
@@ -284,5 +323,7 @@ def test_refusal_of_another_sweep():
 def test_draws_are_those_of_the_seed():
     task = lf.Discrimination(*(NLGP(10, xi=xi) for xi in (0.5, 1)))
     run = run_of(fields(members=1, neurons=1))
-    one, same, other = (gates_along(run, task, num=500, seed=seed).uniform[0, 0] for seed in (0, 0, 1))
+    one, same, other = (
+        gates_along(run, task, num=500, seed=seed).uniform[0, 0] for seed in (0, 0, 1)
+    )
     assert one == same != other and math.isfinite(other)

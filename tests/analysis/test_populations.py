@@ -46,7 +46,9 @@ def two(rng):
     noise = rng.normal(size=(2, 40))
     fields = np.stack([*fields, *noise, np.zeros(40)])
     biases = np.array([-1.0] * 7 + [0.5] + [2.0] * 4 + [np.nan] * 3)
-    return made(np.stack([rng.normal(size=(15, 40)), fields])[None], np.stack([np.zeros(15), biases])[None])
+    return made(
+        np.stack([rng.normal(size=(15, 40)), fields])[None], np.stack([np.zeros(15), biases])[None]
+    )
 
 
 def test_two_populations(two):
@@ -94,9 +96,13 @@ def test_noise_is_in_no_population(rng):
 def test_a_few_neighboring_waves_are_oscillatory(rng):
     """Fields of the frequencies 9 to 11, as networks learn them, with random phases and sizes."""
     k = np.arange(9, 12)[:, None]
-    waves = np.cos(2 * np.pi * k * X / 40 + rng.uniform(0, 2 * np.pi, (50, 3, 1))) * rng.uniform(0.5, 1, (50, 3, 1))
+    waves = np.cos(2 * np.pi * k * X / 40 + rng.uniform(0, 2 * np.pi, (50, 3, 1))) * rng.uniform(
+        0.5, 1, (50, 3, 1)
+    )
     found = populations(made(waves.sum(axis=1)[None, None]))
-    assert not found.neither.any() and found.oscillatory.mean() > 0.8  # where they meet they may be localized
+    assert (
+        not found.neither.any() and found.oscillatory.mean() > 0.8
+    )  # where they meet they may be localized
     assert set(found.frequency.ravel()) == {9, 10, 11}
 
 
@@ -116,9 +122,13 @@ def test_without_localized_fields():
 
 def test_on_a_torus(rng):
     x, y = np.meshgrid(np.arange(10), np.arange(8), indexing="ij")
-    fields = np.stack([np.exp(-((x - 4) ** 2 + (y - 3) ** 2) / 2), np.cos(2 * np.pi * (2 * x / 10 + 3 * y / 8))])
+    fields = np.stack(
+        [np.exp(-((x - 4) ** 2 + (y - 3) ** 2) / 2), np.cos(2 * np.pi * (2 * x / 10 + 3 * y / 8))]
+    )
     found = populations(made(fields[None, None]))
-    assert found.localized.tolist() == [[True, False]] and found.oscillatory.tolist() == [[False, True]]
+    assert found.localized.tolist() == [[True, False]] and found.oscillatory.tolist() == [
+        [False, True]
+    ]
     assert found.frequency[0, 1].tolist() == [2, 3] and found.position.shape == (1, 2, 2)
     np.testing.assert_allclose(found.position[0, 0], [4, 3], atol=1e-3)
 
@@ -147,7 +157,11 @@ def test_slow_ones_are_asked_for(two):
 
 
 def test_measure_on_a_torus_with_times_of_their_own(rng):
-    found = measure(made(rng.normal(size=(2, 3, 1, 6, 6)), times=np.arange(6.0).reshape(2, 3)), "position", "ipr")
+    found = measure(
+        made(rng.normal(size=(2, 3, 1, 6, 6)), times=np.arange(6.0).reshape(2, 3)),
+        "position",
+        "ipr",
+    )
     assert found["position"].dims == ("member", "time", "neuron", "coordinate")
     assert found["flow_time"].shape == (2, 3) and found["time"].values.tolist() == [0, 10, 20]
 

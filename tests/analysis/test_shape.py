@@ -36,7 +36,9 @@ def test_bumps_lie_where_they_are_put_and_are_as_wide():
         fields = np.stack([bump(s, center) for s in (2, 3, 4)])  # narrower ones notice the sites
         np.testing.assert_allclose(analysis.position(fields), center, atol=1e-6)
         # The circular deviation of a wrapped normal is its own; of the energy, s/√2.
-        np.testing.assert_allclose(analysis.width(fields), np.array([2, 3, 4]) / np.sqrt(2), rtol=1e-6)
+        np.testing.assert_allclose(
+            analysis.width(fields), np.array([2, 3, 4]) / np.sqrt(2), rtol=1e-6
+        )
 
 
 def test_width_of_two_sites():
@@ -48,7 +50,9 @@ def test_width_of_two_sites():
 
 
 def test_uncertainty_of_bumps_and_a_single_site():
-    found = analysis.uncertainty([bump(1), bump(2), bump(3), np.eye(40)[7], bump(3) * np.cos(2 * np.pi * 6 * X / 40)])
+    found = analysis.uncertainty(
+        [bump(1), bump(2), bump(3), np.eye(40)[7], bump(3) * np.cos(2 * np.pi * 6 * X / 40)]
+    )
     np.testing.assert_allclose(found, [0.502, 0.506, 0.514, 1.83, 2.11], atol=0.005)
 
 
@@ -62,7 +66,9 @@ def test_uncertainty_is_that_of_the_interpolation(rng, size):
     curve, slope = ((power * weights) @ np.exp(1j * np.outer(k, theta)) for power in (1, 1j * k))
     tau = np.abs((np.exp(1j * theta) * np.abs(curve) ** 2).sum() / (np.abs(curve) ** 2).sum())
     spread = np.sqrt((np.abs(slope) ** 2).sum() / (np.abs(curve) ** 2).sum())
-    assert analysis.uncertainty(field) == pytest.approx(np.sqrt(1 - tau**2) / tau * spread, rel=1e-10)
+    assert analysis.uncertainty(field) == pytest.approx(
+        np.sqrt(1 - tau**2) / tau * spread, rel=1e-10
+    )
 
 
 def test_waves_have_no_place():
@@ -71,16 +77,18 @@ def test_waves_have_no_place():
 
 
 def test_entropic_excess_in_closed_form(rng):
-    found = analysis.entropic_excess([bump(2), bump(3), np.eye(40)[3], np.ones(40), np.cos(np.pi * X)])
+    found = analysis.entropic_excess(
+        [bump(2), bump(3), np.eye(40)[3], np.ones(40), np.cos(np.pi * X)]
+    )
     np.testing.assert_allclose(found, [1 - np.log(2)] * 2 + [0, 0, 0], atol=1e-9)
     # A comb of every fourth site is a comb in frequency, and meets the bound as well.
     assert analysis.entropic_excess(np.where(X % 4 == 0, 1.0, 0)) == pytest.approx(0, abs=1e-12)
     # A wave: cos² at 40 sites, two frequencies.
     wave = np.cos(2 * np.pi * 3 * X / 40 + 0.3) ** 2 / 20
     expected = -(wave * np.log(wave)).sum() + np.log(2) - np.log(40)
-    assert analysis.entropic_excess(np.sqrt(wave) * np.sign(np.cos(2 * np.pi * 3 * X / 40 + 0.3))) == pytest.approx(
-        expected
-    )
+    assert analysis.entropic_excess(
+        np.sqrt(wave) * np.sign(np.cos(2 * np.pi * 3 * X / 40 + 0.3))
+    ) == pytest.approx(expected)
 
 
 def test_spectrum_of_waves_on_a_torus():
@@ -98,7 +106,9 @@ def test_spectrum_of_waves_on_a_torus():
 def test_concentration_of_noise(rng):
     """Modes of Gaussian noise are exponential: the largest of m = 19 pairs and two singles, by simulation of those."""
     found = analysis.spectral_concentration(rng.normal(size=(4000, 40)))
-    modes = np.concatenate([rng.normal(size=(4000, 2)) ** 2, rng.chisquare(2, size=(4000, 19))], axis=1)
+    modes = np.concatenate(
+        [rng.normal(size=(4000, 2)) ** 2, rng.chisquare(2, size=(4000, 19))], axis=1
+    )
     null = modes.max(axis=1) / modes.sum(axis=1)
     z = (found.mean() - null.mean()) / np.sqrt((found.var() + null.var()) / 4000)
     assert abs(z) < 5
@@ -109,14 +119,18 @@ def test_oscillatory_is_twice_what_noise_has(rng, shape):
     found = analysis.spectral_participation(rng.normal(size=(20_000, *shape)), len(shape))
     error = found.std() / np.sqrt(20_000)
     assert abs(found.mean() - analysis.oscillatory_from(shape) / 2) < 5 * error
-    degrees = 2 * 2 / np.prod(shape)  # if every wave had two degrees of freedom, and shares were independent
+    degrees = (
+        2 * 2 / np.prod(shape)
+    )  # if every wave had two degrees of freedom, and shares were independent
     assert abs(found.mean() - degrees) > 5 * error
     assert (found > analysis.oscillatory_from(shape)).mean() < 0.02
 
 
 # -- bounds and symmetries ----------------------------------------------------------------------------------------
 
-FIELDS = arrays(np.float64, st.integers(4, 24), elements=st.floats(-1, 1).map(lambda v: round(v, 6))).filter(np.any)
+FIELDS = arrays(
+    np.float64, st.integers(4, 24), elements=st.floats(-1, 1).map(lambda v: round(v, 6))
+).filter(np.any)
 
 
 @settings(max_examples=100, deadline=None)
@@ -141,7 +155,12 @@ def test_place_sign_and_scale_do_not_matter(rng, name, shape):
         np.testing.assert_allclose(measure(other, axes), one, rtol=1e-9, atol=1e-12)
     if name == "position":
         sizes = np.array(shape) if axes > 1 else shape[0]
-        assert around(measure(moved, axes) - one - (np.array(shift) if axes > 1 else shift[0]), sizes).max() < 1e-9
+        assert (
+            around(
+                measure(moved, axes) - one - (np.array(shift) if axes > 1 else shift[0]), sizes
+            ).max()
+            < 1e-9
+        )
     else:
         np.testing.assert_allclose(measure(moved, axes), one, rtol=1e-9, atol=1e-12)
 
@@ -150,7 +169,9 @@ def test_place_sign_and_scale_do_not_matter(rng, name, shape):
 def test_a_product_on_a_torus_has_the_numbers_of_its_factors(rng, name):
     first, second = rng.normal(size=8), rng.normal(size=11)
     measure = getattr(analysis, name)
-    np.testing.assert_allclose(measure(np.outer(first, second), 2), [measure(first), measure(second)], rtol=1e-9)
+    np.testing.assert_allclose(
+        measure(np.outer(first, second), 2), [measure(first), measure(second)], rtol=1e-9
+    )
 
 
 def test_entropies_of_a_product_add(rng):

@@ -38,7 +38,9 @@ def test_a_wave_comes_back(size, part, amplitude, phase, offset):
 
 def test_a_wave_on_a_torus_comes_back(rng):
     shape, num = (12, 9), 40
-    frequency = rng.uniform(0.6, [5.9, 4.4], size=(num, 2)) * np.stack([np.ones(num), rng.choice([-1, 1], num)], 1)
+    frequency = rng.uniform(0.6, [5.9, 4.4], size=(num, 2)) * np.stack(
+        [np.ones(num), rng.choice([-1, 1], num)], 1
+    )
     phase, offset = rng.uniform(-np.pi, np.pi, num), rng.normal(size=num)
     x, y = np.meshgrid(*(np.arange(n) / n for n in shape), indexing="ij")
     angle = 2 * np.pi * (frequency[:, 0, None, None] * x + frequency[:, 1, None, None] * y)
@@ -57,12 +59,16 @@ def test_no_other_frequency_fits_better(rng, kind):
     size, x = 24, np.arange(24)
     fields = {
         "noise": rng.normal(size=(20, size)),
-        "bumps": np.exp(-((x - rng.uniform(6, 18, (20, 1))) ** 2) / 2 / rng.uniform(0.5, 4, (20, 1)) ** 2),
+        "bumps": np.exp(
+            -((x - rng.uniform(6, 18, (20, 1))) ** 2) / 2 / rng.uniform(0.5, 4, (20, 1)) ** 2
+        ),
         "steps": np.sign(x - rng.uniform(2, 22, (20, 1))),
     }[kind]
     best = np.full(20, np.inf)
     for frequency in np.linspace(0.5, size / 2, 4000):
-        columns = np.stack([wave(size, frequency), wave(size, frequency, phase=-np.pi / 2), np.ones(size)], axis=1)
+        columns = np.stack(
+            [wave(size, frequency), wave(size, frequency, phase=-np.pi / 2), np.ones(size)], axis=1
+        )
         fit = columns @ np.linalg.lstsq(columns, fields.T, rcond=1e-9)[0]
         best = np.minimum(best, np.linalg.norm(fields.T - fit, axis=0))
     best /= np.linalg.norm(fields, axis=1)
@@ -102,12 +108,21 @@ def test_noise_leaves_the_error_it_should(rng):
     fields = wave(size, 2.5, phase=0.4) + sigma * rng.normal(size=(num, size))
     found = fit_sinusoid(fields)
     rest = (found.error**2 * (fields**2).sum(axis=1)) / sigma**2
-    for degrees, should in ((size - 4, True), (size - 3, False)):  # one fitted number less would be noticed
+    for degrees, should in (
+        (size - 4, True),
+        (size - 3, False),
+    ):  # one fitted number less would be noticed
         z = (rest.mean() - degrees) / np.sqrt(2 * degrees / num)
         assert (abs(z) < 5) == should
     angle = 2 * np.pi * 2.5 * np.arange(size) / size + 0.4
     slopes = np.stack(
-        [np.cos(angle), np.sin(angle), np.ones(size), -np.sin(angle) * 2 * np.pi * np.arange(size) / size], axis=1
+        [
+            np.cos(angle),
+            np.sin(angle),
+            np.ones(size),
+            -np.sin(angle) * 2 * np.pi * np.arange(size) / size,
+        ],
+        axis=1,
     )
     variance = sigma**2 * np.linalg.inv(slopes.T @ slopes)[3, 3]
     z = (((found.frequency - 2.5) ** 2).mean() / variance - 1) / np.sqrt(2 / num)
@@ -132,7 +147,12 @@ def test_a_constant_field():
 
 def test_a_bump_is_no_wave():
     x = np.arange(40)
-    for width in (0.5, 1, 2, 3):  # fields that count as waves in the paper have less than a third of this error
+    for width in (
+        0.5,
+        1,
+        2,
+        3,
+    ):  # fields that count as waves in the paper have less than a third of this error
         assert fit_sinusoid(np.exp(-((x - 20) ** 2) / 2 / width**2)).error > 0.3
     assert fit_sinusoid(np.eye(40)[11]).error > 0.9
 
@@ -143,7 +163,9 @@ def test_between_sites_and_over_leading_axes(rng):
     assert found.error.shape == found.frequency.shape == (3, 2)
     np.testing.assert_allclose(found.curve(), fields, atol=1e-9)
     places = np.array([0.5, 3.25])
-    np.testing.assert_allclose(found.curve(places)[1, 1], np.cos(2 * np.pi * 2.25 * places / 20 + 1), atol=1e-9)
+    np.testing.assert_allclose(
+        found.curve(places)[1, 1], np.cos(2 * np.pi * 2.25 * places / 20 + 1), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ def test_chance_is_what_enumeration_says(rng, shape):
     axes, places = len(shape), list(itertools.product(*(range(n) for n in shape)))
     every = []
     for shifts in itertools.product(places, repeat=3):
-        moved = [np.roll(f, s, axis=tuple(range(axes))) for f, s in zip(fields, shifts, strict=True)]
+        moved = [
+            np.roll(f, s, axis=tuple(range(axes))) for f, s in zip(fields, shifts, strict=True)
+        ]
         every.append(counted(moved))
     covered, overlap = np.array(every).T
     found = tiling(fields, axes)
@@ -45,7 +47,11 @@ def test_footprints_side_by_side_and_on_top_of_each_other():
     apart, crowded = tiling(blocks(range(0, 40, 5), 40, 5)), tiling(blocks([0] * 8, 40, 5))
     assert apart.num == crowded.num == 8
     assert (apart.covered, apart.overlap) == (1, 0) and apart.chance == 0.001 and apart.evenness > 2
-    assert (crowded.covered, crowded.overlap) == (0.125, 28 * 5) and crowded.chance == 1 and crowded.evenness < -10
+    assert (
+        (crowded.covered, crowded.overlap) == (0.125, 28 * 5)
+        and crowded.chance == 1
+        and crowded.evenness < -10
+    )
     assert apart.covered_by_chance == pytest.approx(1 - (1 - 5 / 40) ** 8)
 
 
@@ -85,7 +91,10 @@ def test_fields_left_out_may_be_anything():
     (
         ((np.ones(8),), "(…, neuron, *shape), got shape (8,)"),
         ((np.zeros((2, 8)),), "2 of 2 zero everywhere"),
-        ((np.ones((2, 8)), 1, [True]), "true or false for each field, shape (2,), got bool of shape (1,)"),
+        (
+            (np.ones((2, 8)), 1, [True]),
+            "true or false for each field, shape (2,), got bool of shape (1,)",
+        ),
         ((np.ones((2, 8)), 1, [1, 0]), "true or false for each field"),
     ),
 )

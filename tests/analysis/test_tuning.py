@@ -10,7 +10,9 @@ from localfields.analysis import METRICS, fit_gabor, subfields, tuning
 SHAPE = (24, 24)
 
 
-def gabor(width=2.5, frequency=0.2, angle=0.0, phase=0.0, center=(11.0, 13.0), aspect=1.0, shape=SHAPE):
+def gabor(
+    width=2.5, frequency=0.2, angle=0.0, phase=0.0, center=(11.0, 13.0), aspect=1.0, shape=SHAPE
+):
     """A wave under an envelope, which is `aspect` times longer across the direction of the wave, around the torus."""
     d = [(np.arange(n) - c + n / 2) % n - n / 2 for n, c in zip(shape, center, strict=True)]
     x, y = np.meshgrid(*d, indexing="ij")
@@ -33,7 +35,9 @@ def test_an_even_gabor_in_closed_form(width, frequency):
     assert apart(found.orientation, [0, 0.4, 1.3, 2.8]).max() < 2e-3
     np.testing.assert_allclose(found.selectivity, iv(2, kappa) / iv(0, kappa), rtol=5e-3)
     half = np.sqrt(2 * np.log(2)) / (2 * np.pi * width)
-    np.testing.assert_allclose(found.bandwidth, np.log2((frequency + half) / (frequency - half)), rtol=0.01)
+    np.testing.assert_allclose(
+        found.bandwidth, np.log2((frequency + half) / (frequency - half)), rtol=0.01
+    )
     np.testing.assert_allclose(found.oddness, 0, atol=1e-3)
 
 
@@ -73,43 +77,69 @@ def test_answers_are_those_of_a_rectified_neuron_to_drifting_gratings(rng):
     def answer(frequency, angle):
         along = 2 * np.pi * frequency * (x * np.cos(angle) + y * np.sin(angle))
         rolled = np.roll(field, -(np.floor(analysis.position(field, 2)).astype(int) - 4), (0, 1))
-        drift = np.maximum(0, (rolled * np.cos(along[None] + turns[:, None, None])).sum(axis=(1, 2)))
+        drift = np.maximum(
+            0, (rolled * np.cos(along[None] + turns[:, None, None])).sum(axis=(1, 2))
+        )
         return drift.mean(), 2 * np.abs((drift * np.exp(1j * turns)).mean())
 
     best = answer(found.frequency, found.orientation)
     assert best[1] / best[0] == pytest.approx(np.pi / 2, rel=1e-3)
     angles = np.pi * np.arange(90) / 90
     curve = np.array([answer(found.frequency, angle)[1] for angle in angles])
-    assert found.selectivity == pytest.approx(np.abs((curve * np.exp(2j * angles)).sum()) / curve.sum(), rel=1e-3)
+    assert found.selectivity == pytest.approx(
+        np.abs((curve * np.exp(2j * angles)).sum()) / curve.sum(), rel=1e-3
+    )
     others = [answer(f, angle)[1] for f in np.linspace(1 / 8, 0.5, 16) for angle in angles]
     assert max(others) <= best[1] * (1 + 1e-6)
 
 
 def test_symmetries(rng):
     """Size, sign, shifts and a quarter turn of the field change what they should, and nothing else."""
-    fields = np.stack([gabor(angle=0.5, phase=0.8), gabor(1.5, 0.3, 2.0, 1.0), rng.normal(size=SHAPE)])
+    fields = np.stack(
+        [gabor(angle=0.5, phase=0.8), gabor(1.5, 0.3, 2.0, 1.0), rng.normal(size=SHAPE)]
+    )
     found, names = tuning(fields), ("frequency", "orientation", "selectivity", "bandwidth")
     for other in (3 * fields, -fields, np.roll(fields, (3, 7), (1, 2))):
         for name in names:
-            np.testing.assert_allclose(getattr(tuning(other), name), getattr(found, name), rtol=1e-6)
-    np.testing.assert_allclose(np.exp(1j * tuning(-fields).phase), -np.exp(1j * found.phase), atol=1e-6)
+            np.testing.assert_allclose(
+                getattr(tuning(other), name), getattr(found, name), rtol=1e-6
+            )
+    np.testing.assert_allclose(
+        np.exp(1j * tuning(-fields).phase), -np.exp(1j * found.phase), atol=1e-6
+    )
     turned = tuning(fields[:2].swapaxes(1, 2)[:, ::-1])  # a quarter turn
-    np.testing.assert_allclose(apart(turned.orientation, found.orientation[:2]), np.pi / 2, atol=1e-2)
+    np.testing.assert_allclose(
+        apart(turned.orientation, found.orientation[:2]), np.pi / 2, atol=1e-2
+    )
     np.testing.assert_allclose(turned.selectivity, found.selectivity[:2], rtol=1e-2)
 
 
 def test_subfields_are_counted_around_the_lattice():
     rings = np.cos(2 * np.pi * np.array([[0], [1], [3]]) * np.arange(40) / 40)
     assert subfields(rings).tolist() == [1, 2, 6]
-    assert subfields(np.eye(12)[:2].sum(axis=0)) == 1 and subfields(np.eye(12)[[0, 11]].sum(axis=0)) == 1
-    assert subfields(np.eye(12)[0] - np.eye(12)[1]) == 2 and subfields(np.eye(12)[0] + np.eye(12)[2]) == 2
+    assert (
+        subfields(np.eye(12)[:2].sum(axis=0)) == 1
+        and subfields(np.eye(12)[[0, 11]].sum(axis=0)) == 1
+    )
+    assert (
+        subfields(np.eye(12)[0] - np.eye(12)[1]) == 2
+        and subfields(np.eye(12)[0] + np.eye(12)[2]) == 2
+    )
     blob = gabor(2.0, 0, center=(0, 0))
     assert subfields([blob, blob + np.roll(blob, 12, 0)], axes=2).tolist() == [1, 2]
-    assert subfields([blob, blob + 0.2 * np.roll(blob, 12, 0)], axes=2).tolist() == [1, 1]  # too weak to count
-    surround = blob - 0.9 * gabor(2.0 * 1.6, 0, center=(0, 0)) / 1.6**2 * 2.5  # a disk and the ring around it
+    assert subfields([blob, blob + 0.2 * np.roll(blob, 12, 0)], axes=2).tolist() == [
+        1,
+        1,
+    ]  # too weak to count
+    surround = (
+        blob - 0.9 * gabor(2.0 * 1.6, 0, center=(0, 0)) / 1.6**2 * 2.5
+    )  # a disk and the ring around it
     assert subfields(surround, axes=2) == 2
     # The next lobes of an odd Gabor of this width are at 0.15 of the largest, of an even one at 0.38 and 0.02.
-    assert subfields(gabor(1.8, 0.2, 0.0, np.pi / 2), axes=2) == 2 and subfields(gabor(1.8, 0.2), axes=2) == 3
+    assert (
+        subfields(gabor(1.8, 0.2, 0.0, np.pi / 2), axes=2) == 2
+        and subfields(gabor(1.8, 0.2), axes=2) == 3
+    )
 
 
 def test_as_metrics_and_what_is_refused():
@@ -118,7 +148,9 @@ def test_as_metrics_and_what_is_refused():
     many = np.stack([gabor(angle=a) for a in np.linspace(0, 3, 6)]).reshape(2, 3, *SHAPE)
     found = tuning(many)
     assert found.selectivity.shape == found.phase.shape == (2, 3)
-    for name, values in zip(names, (found.selectivity, found.orientation, found.oddness), strict=True):
+    for name, values in zip(
+        names, (found.selectivity, found.orientation, found.oddness), strict=True
+    ):
         np.testing.assert_array_equal(METRICS[name].function(many, 2), values)
     with pytest.raises(InputError, match="torus"):
         tuning(np.ones(40), axes=1)

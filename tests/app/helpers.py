@@ -12,7 +12,9 @@ PATIENCE = 120.0  # seconds until a test gives up: a cold cache on a busy machin
 def experiment(**method):
     """Twelve sites, a few steps; `steps=…` and other fields of the training may differ."""
     task = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=j) for j in (0.3, 0.7)))
-    return lf.Experiment(task, method=lf.Training(**{"steps": 20, "batch": 50, "every": 5, "evaluate": 50, **method}))
+    return lf.Experiment(
+        task, method=lf.Training(**{"steps": 20, "batch": 50, "every": 5, "evaluate": 50, **method})
+    )
 
 
 def long_experiment(seed=0):

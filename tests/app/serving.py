@@ -52,7 +52,10 @@ class Serving:
 
 class Reply:
     def __init__(self, reply):
-        self.status, self.headers = reply.status, {name.lower(): value for name, value in reply.getheaders()}
+        self.status, self.headers = (
+            reply.status,
+            {name.lower(): value for name, value in reply.getheaders()},
+        )
         self.text = reply.read().decode("utf-8", "replace")
 
 
@@ -99,7 +102,9 @@ class Visitor(ClientSession):
     def __init__(self, url, path=""):
         port = int(url.rstrip("/").rpartition(":")[2])
         self._token = re.findall(r'"token":"([^"]+)"', ask(port, f"/{path}").text)[0]
-        super().__init__(get_session_id(self._token), websocket_url=url.replace("http", "ws") + "ws")
+        super().__init__(
+            get_session_id(self._token), websocket_url=url.replace("http", "ws") + "ws"
+        )
         self.connect()
         self.pull()
 
@@ -139,7 +144,9 @@ class Visitors:
 
     def _run(self):
         asyncio.set_event_loop(self.loop)
-        self.loop.run_until_complete(asyncio.gather(*(self._visit(place) for place in range(len(self.queries)))))
+        self.loop.run_until_complete(
+            asyncio.gather(*(self._visit(place) for place in range(len(self.queries))))
+        )
         self.loop.close()
 
     async def _visit(self, place):
@@ -147,15 +154,21 @@ class Visitors:
         try:
             page = await asyncio.to_thread(self._get, self.url + self.queries[place])
             token = re.findall(r'"token":"([^"]+)"', page)[0]
-            request = HTTPRequest(self.url.replace("http", "ws") + "ws", request_timeout=300, connect_timeout=300)
-            socket = await websocket_connect(request, subprotocols=["bokeh", token], max_message_size=2**28)
+            request = HTTPRequest(
+                self.url.replace("http", "ws") + "ws", request_timeout=300, connect_timeout=300
+            )
+            socket = await websocket_connect(
+                request, subprotocols=["bokeh", token], max_message_size=2**28
+            )
             self.sockets.append(socket)
             await socket.read_message()  # until it greets, the server cannot listen
             for part in ({"msgid": "1", "msgtype": "PULL-DOC-REQ"}, {}, {}):
                 await socket.write_message(json.dumps(part))
             while (message := await socket.read_message()) is not None:
                 self.messages[place] += 1
-                self.heard[place] = self.heard[place] or (isinstance(message, str) and self.word in message)
+                self.heard[place] = self.heard[place] or (
+                    isinstance(message, str) and self.word in message
+                )
         except Exception as error:
             self.failed.append(error)
 

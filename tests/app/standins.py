@@ -96,7 +96,9 @@ def trajectory(experiment, sites=1):
     ends = {"initial": final, "final": final, "series": series}
     outcome = (Outcome("ok", -1),) * 2
     steps = np.array([0, 10])
-    return Trajectory(steps=steps, times=steps / 10, outcome=outcome, specification={}, manifest={}, **ends)
+    return Trajectory(
+        steps=steps, times=steps / 10, outcome=outcome, specification={}, manifest={}, **ends
+    )
 
 
 def keep(store, experiment, sites=1):

@@ -96,7 +96,9 @@ def test_one_file_is_served_and_no_other(report):
     same = fetch(service(report=report), "/report?path=secret.txt")[0]
     assert same.body == whole.body
     (report / "report.html").unlink()
-    assert [one.code for folder in (report, None) for one in fetch(service(report=folder), "/report")] == [404, 404]
+    assert [
+        one.code for folder in (report, None) for one in fetch(service(report=folder), "/report")
+    ] == [404, 404]
 
 
 def typed(**texts):
@@ -109,14 +111,23 @@ def links(page):
 
 def test_stored_runs_newest_first_with_links(tmp_path):
     runs = [typed(gain="2"), typed(gain="5", members="3")]
-    runs.append(experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "shape": "12", "steps": "70"}))
+    runs.append(
+        experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "shape": "12", "steps": "70"})
+    )
     for sites, one in enumerate(runs, start=1):
         keep(Store(tmp_path), one, sites)
     page = opened(store=tmp_path)
-    digests = [read(from_query(one.removeprefix("/?"), Limits())[0], Limits()).digest for one in links(page)]
+    digests = [
+        read(from_query(one.removeprefix("/?"), Limits())[0], Limits()).digest
+        for one in links(page)
+    ]
     assert digests == [one.digest for one in reversed(runs)]
     shown = page.runs.object
-    assert "3 runs" in shown and "<td class='number'>70</td>" in shown and "<td class='number'>0.333</td>" in shown
+    assert (
+        "3 runs" in shown
+        and "<td class='number'>70</td>" in shown
+        and "<td class='number'>0.333</td>" in shown
+    )
     assert page.filter.options == {ALL: ALL, "ising (1)": "ising", "nlgp (2)": "nlgp"}
     page.filter.value = "nlgp"
     page.document.settle()
@@ -130,7 +141,10 @@ def test_runs_that_cannot_be_opened_say_why(tmp_path):
     keep(store, typed(members="1000"))
     page = opened(store=tmp_path)
     assert not links(page) and page.runs.object.count("not here") == 2
-    assert "`members` must be at most 100 here" in page.runs.object and "theory: effective-flow" in page.runs.object
+    assert (
+        "`members` must be at most 100 here" in page.runs.object
+        and "theory: effective-flow" in page.runs.object
+    )
 
 
 def stored_text(store, plain):
@@ -141,10 +155,14 @@ def stored_text(store, plain):
 
 def test_words_of_a_store_are_escaped_and_its_files_are_not_opened(tmp_path, monkeypatch):
     store = Store(tmp_path / "runs")
-    stored_text(store, {"schema": 1, "task": {"stimuli": [{"type": f"stimulus/{EVIL}"}]}, "network": EVIL})
+    stored_text(
+        store, {"schema": 1, "task": {"stimuli": [{"type": f"stimulus/{EVIL}"}]}, "network": EVIL}
+    )
     stored_text(store, {"schema": 1, "task": EVIL, "method": [EVIL]})
     image = {"type": "stimulus/image-patches", "folder": str(tmp_path)}
-    stored_text(store, {"schema": 1, "task": {"type": "task/discrimination", "stimuli": [image, image]}})
+    stored_text(
+        store, {"schema": 1, "task": {"type": "task/discrimination", "stimuli": [image, image]}}
+    )
     page = opened(store=store.path)
     shown = page.runs.object
     assert "<script" not in shown and html.escape(EVIL, quote=True) in shown

@@ -24,22 +24,55 @@ def classes(shape, count=2, **more):
 
 LARGE = {
     "sites": (dict(task=classes((5000,))), "number of sites must be at most 4096 here, got 5000"),
-    "neurons": (dict(network=lf.networks.Committee(401)), "number of neurons must be at most 400 here, got 401"),
-    "members": (dict(method=lf.Training(members=101)), "`members` must be at most 100 here, got 101"),
-    "swept": (dict(task=classes((40,), gain=np.linspace(1, 2, 101))), "`members` must be at most 100 here, got 101"),
-    "seeds": (dict(method=lf.Training(seed=tuple(range(101)))), "`members` must be at most 100 here, got 101"),
-    "classes": (dict(task=classes((40,), count=9)), "number of classes must be at most 8 here, got 9"),
-    "steps": (dict(method=lf.Training(steps=50_001)), "`steps` must be at most 50000 here, got 50001"),
-    "batch": (dict(method=lf.Training(batch=20_001)), "`batch` must be at most 20000 here, got 20001"),
-    "evaluate": (dict(method=lf.Training(evaluate=20_001)), "`evaluate` must be at most 20000 here"),
-    "numbers": (dict(task=classes((64, 64)), method=lf.Training(batch=5000)), "`batch` × sites must be at most"),
-    "held out": (dict(task=classes((64, 64)), method=lf.Training(evaluate=5000)), "`evaluate` × sites must be at most"),
+    "neurons": (
+        dict(network=lf.networks.Committee(401)),
+        "number of neurons must be at most 400 here, got 401",
+    ),
+    "members": (
+        dict(method=lf.Training(members=101)),
+        "`members` must be at most 100 here, got 101",
+    ),
+    "swept": (
+        dict(task=classes((40,), gain=np.linspace(1, 2, 101))),
+        "`members` must be at most 100 here, got 101",
+    ),
+    "seeds": (
+        dict(method=lf.Training(seed=tuple(range(101)))),
+        "`members` must be at most 100 here, got 101",
+    ),
+    "classes": (
+        dict(task=classes((40,), count=9)),
+        "number of classes must be at most 8 here, got 9",
+    ),
+    "steps": (
+        dict(method=lf.Training(steps=50_001)),
+        "`steps` must be at most 50000 here, got 50001",
+    ),
+    "batch": (
+        dict(method=lf.Training(batch=20_001)),
+        "`batch` must be at most 20000 here, got 20001",
+    ),
+    "evaluate": (
+        dict(method=lf.Training(evaluate=20_001)),
+        "`evaluate` must be at most 20000 here",
+    ),
+    "numbers": (
+        dict(task=classes((64, 64)), method=lf.Training(batch=5000)),
+        "`batch` × sites must be at most",
+    ),
+    "held out": (
+        dict(task=classes((64, 64)), method=lf.Training(evaluate=5000)),
+        "`evaluate` × sites must be at most",
+    ),
     "orbit": (
         dict(network=lf.networks.Committee(400), method=lf.Training(estimator="orbit", batch=2000)),
         "`batch` × sites must be at most 20000000 here",
     ),
     "draws": (
-        dict(network=lf.networks.Committee(100), method=lf.Training(steps=50_000, batch=5000, every=1000)),
+        dict(
+            network=lf.networks.Committee(100),
+            method=lf.Training(steps=50_000, batch=5000, every=1000),
+        ),
         "Steps × batch × members × neurons must be at most",
     ),
     "records": (
@@ -59,14 +92,22 @@ def test_each_limit_is_refused(name):
 
 
 def test_the_largest_that_is_allowed_passes():
-    Limits().check(lf.Experiment(classes((64, 64)), method=lf.Training(steps=5000, batch=4000, every=500)))
-    Limits().check(lf.Experiment(method=lf.Training(steps=50_000, batch=4000, members=100, every=2000)))
+    Limits().check(
+        lf.Experiment(classes((64, 64)), method=lf.Training(steps=5000, batch=4000, every=500))
+    )
+    Limits().check(
+        lf.Experiment(method=lf.Training(steps=50_000, batch=4000, members=100, every=2000))
+    )
 
 
-@pytest.mark.parametrize("network", [lf.networks.SingleNeuron(), lf.networks.TwoLayer(3), lf.networks.Committee(3)])
+@pytest.mark.parametrize(
+    "network", [lf.networks.SingleNeuron(), lf.networks.TwoLayer(3), lf.networks.Committee(3)]
+)
 def test_memory_of_records_is_that_of_the_engine(network):
     """Against what `train` itself tells; a network without some parameters takes a little less."""
-    one = lf.Experiment(experiment().task, network, lf.Training(steps=20, batch=50, every=3, evaluate=10, members=2))
+    one = lf.Experiment(
+        experiment().task, network, lf.Training(steps=20, batch=50, every=3, evaluate=10, members=2)
+    )
     told = []
     one.run(on_progress=lambda progress: told.append(progress.record_bytes))
     size = record_bytes(one, 2)
@@ -132,7 +173,9 @@ def test_the_number_of_parts_is_bounded():
 
 
 OPENED: list[str] = []
-sys.addaudithook(lambda event, args: OPENED.append(str(args[0])) if event == "open" and WATCH else None)
+sys.addaudithook(
+    lambda event, args: OPENED.append(str(args[0])) if event == "open" and WATCH else None
+)
 WATCH = False
 
 
@@ -167,7 +210,11 @@ def test_reading_a_file_would_be_seen(secret, opened):
         lambda path: with_stimulus({"type": "stimulus/image-patches", "source": path}),
         # Made before it is found to be of the wrong family.
         lambda path: with_stimulus(
-            {"type": "stimulus/copula", "shape": [12], "marginal_law": {"type": "stimulus/samples", "data": path}}
+            {
+                "type": "stimulus/copula",
+                "shape": [12],
+                "marginal_law": {"type": "stimulus/samples", "data": path},
+            }
         ),
         lambda path: json.dumps(plain(network={"type": "stimulus/samples", "data": path})),
         lambda path: json.dumps(plain(network=f"samples:data={path}")),
@@ -185,7 +232,17 @@ def test_no_path_of_a_visitor_reaches_the_file_system(form, secret, opened):
 def test_classes_that_open_files_are_known_by_their_fields():
     """Which classes are left out today; a new one with a field of a new kind is left out by itself."""
     odd = set()
-    for family in ("stimulus", "network", "marginal", "kernel", "gates", "task", "method", "experiment", "theory"):
+    for family in (
+        "stimulus",
+        "network",
+        "marginal",
+        "kernel",
+        "gates",
+        "task",
+        "method",
+        "experiment",
+        "theory",
+    ):
         for name, cls in registered(family).items():
             try:
                 check_kinds(cls)
@@ -217,7 +274,10 @@ def test_the_limits_are_told_in_words():
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ({"stimulus": "student-t", "nu": ",".join(["5"] * 50_000)}, "`nu` must be at most 100 values here, got 50000"),
+        (
+            {"stimulus": "student-t", "nu": ",".join(["5"] * 50_000)},
+            "`nu` must be at most 100 values here, got 50000",
+        ),
         ({"stimulus": "nlgp", "xi": "1," * 150_000}, "characters"),
         ({"stimulus": "nlgp", "shape": "4096x4096"}, "number of sites"),
         ({"stimulus": "samples"}, "Samples, whose `data` may name a file"),

@@ -79,7 +79,9 @@ def test_wrong_links_are_refused(query):
 # Sliders.
 
 
-@pytest.mark.parametrize("scale", [Scale(0.1, 1000, log=True), Scale(-2, 2), Scale(1, 400, log=True, whole=True)])
+@pytest.mark.parametrize(
+    "scale", [Scale(0.1, 1000, log=True), Scale(-2, 2), Scale(1, 400, log=True, whole=True)]
+)
 def test_positions_and_values_belong_together(scale):
     assert (scale.value(0), scale.value(POSITIONS)) == (scale.low, scale.high)
     values = [scale.value(position) for position in range(POSITIONS + 1)]
@@ -172,7 +174,9 @@ def records(first, last, members=2, sites=40):
     steps = np.arange(first, last)
     weights = np.zeros((members, len(steps), 1, sites))
     weights[..., 7] = 1.0
-    return say.Records(steps, 0.05 * steps, {"weights": weights, "loss": np.ones((members, len(steps)))})
+    return say.Records(
+        steps, 0.05 * steps, {"weights": weights, "loss": np.ones((members, len(steps)))}
+    )
 
 
 def watched(verdict="localized"):
@@ -188,7 +192,9 @@ def test_records_that_come_twice_count_once():
     assert run.steps.tolist() == list(range(8)) and run.series["weights"].shape == (2, 8, 1, 40)
 
 
-@pytest.mark.parametrize(("verdict", "word"), [("localized", "Confirmed"), ("oscillatory", "Refuted")])
+@pytest.mark.parametrize(
+    ("verdict", "word"), [("localized", "Confirmed"), ("oscillatory", "Refuted")]
+)
 def test_a_prediction_is_confirmed_or_refuted(verdict, word):
     run = watched(verdict)
     run.take(records(0, 5))
@@ -212,7 +218,9 @@ def test_tiles_hold_every_field_once():
     whole = tiled(fields)
     assert whole.shape == (4 + 1 + 4, 5 + 1 + 5)
     assert sorted(whole[np.isfinite(whole)]) == sorted(fields.ravel())
-    assert np.array_equal(whole[::-1][:4, :5], fields[0])  # the first is at the top left, as pictures are drawn upward
+    assert np.array_equal(
+        whole[::-1][:4, :5], fields[0]
+    )  # the first is at the top left, as pictures are drawn upward
 
 
 def test_theory_is_drawn_at_the_same_time():
@@ -239,7 +247,10 @@ class Asked:
 
     def submit(self, request, listener, **more):
         job = types.SimpleNamespace(request=request, tell=listener, ended=[])
-        job.cancel, job.pause = (lambda: job.ended.append("cancel")), (lambda: job.ended.append("pause"))
+        job.cancel, job.pause = (
+            (lambda: job.ended.append("cancel")),
+            (lambda: job.ended.append("pause")),
+        )
         self.jobs.append(job)
         return job
 
@@ -247,12 +258,15 @@ class Asked:
 @pytest.fixture
 def explorer():
     def make(query=""):
-        service = types.SimpleNamespace(pool=Asked(), limits=Limits(), store=None, downloads=Downloads())
+        service = types.SimpleNamespace(
+            pool=Asked(), limits=Limits(), store=None, downloads=Downloads()
+        )
         page = Explorer(service, query)
         page.layout()
         calls = []
         page.document = types.SimpleNamespace(
-            add_next_tick_callback=calls.append, add_timeout_callback=lambda call, wait: calls.append(call)
+            add_next_tick_callback=calls.append,
+            add_timeout_callback=lambda call, wait: calls.append(call),
         )
 
         def settle():
@@ -300,7 +314,9 @@ def test_what_is_wrong_is_said_and_escaped(explorer):
     assert "&lt;script&gt;" in page.message.object and "<script>" not in page.message.object
     page = explorer(to_query(RING))
     page.controls.fields["gain"].input.value = "<i>"
-    assert "gain" in page.message.object and "<i>" not in page.message.object and page.start.disabled
+    assert (
+        "gain" in page.message.object and "<i>" not in page.message.object and page.start.disabled
+    )
 
 
 def test_a_lost_worker_is_told(explorer):
@@ -336,7 +352,11 @@ def test_a_finished_run_cannot_be_gone_on_with(explorer):
     page = explorer(to_query(RING))
     page._start()
     tell = page.service.pool.jobs[-1].tell
-    for message in (records(0, 3), say.Checkpoint({"run": np.array("x")}), say.Done("finished", "", 1.0, ("ok", "ok"))):
+    for message in (
+        records(0, 3),
+        say.Checkpoint({"run": np.array("x")}),
+        say.Done("finished", "", 1.0, ("ok", "ok")),
+    ):
         tell(message)
     page.settle()
     assert page.start.label == "Start" and not page.start.disabled

@@ -60,8 +60,13 @@ def test_diagram_to_begin_with():
     assert len(phase.cells) == 48 and len({one.digest for one in phase.cells}) == 48
     assert np.isnan(drawn(phase)).all() and not phase.start.disabled and phase.pause.disabled
     first, last = phase.cells[0].texts, phase.cells[-1].texts
-    assert (first["gain"], first["xi"]) == ("0.1", "0.333,1") and (last["gain"], last["xi"]) == ("100", "2,6")
-    assert list(phase.heat.plot.xaxis[0].major_label_overrides.values()) == list(phase.diagram.x.values)
+    assert (first["gain"], first["xi"]) == ("0.1", "0.333,1") and (last["gain"], last["xi"]) == (
+        "100",
+        "2,6",
+    )
+    assert list(phase.heat.plot.xaxis[0].major_label_overrides.values()) == list(
+        phase.diagram.x.values
+    )
 
 
 def test_sweep_fills_the_diagram_two_cells_at_a_time():
@@ -123,7 +128,9 @@ def test_a_full_queue_stops_the_sweep_and_a_bad_cell_does_not():
     phase.document.settle()
     states = [one.state for one in phase.cells]
     assert states.count("failed") == 1 and len(pool.waiting) == 2
-    assert "It is &lt;b&gt;gone&lt;/b&gt;." in phase.status.object and "<b>" not in phase.status.object
+    assert (
+        "It is &lt;b&gt;gone&lt;/b&gt;." in phase.status.object and "<b>" not in phase.status.object
+    )
     pool.refuse = "The queue is full."
     pool.waiting[0].finish(0.5)
     phase.document.settle()
@@ -147,7 +154,10 @@ def test_runs_that_were_stopped_or_diverged_say_so():
 
 def test_cells_of_the_store_appear_at_once_and_those_of_others_later(tmp_path):
     store = Store(tmp_path)
-    first, other = (read(Diagram.of({"x": "0.1,100,3", "y": "1,4,2"}).cell(*at), LIMITS) for at in ((0, 0), (2, 1)))
+    first, other = (
+        read(Diagram.of({"x": "0.1,100,3", "y": "1,4,2"}).cell(*at), LIMITS)
+        for at in ((0, 0), (2, 1))
+    )
     keep(store, first, sites=2)
     phase = opened(SMALL, store=tmp_path)
     assert drawn(phase)[0] == pytest.approx(0.5) and np.isnan(drawn(phase)[1:]).all()
@@ -203,7 +213,11 @@ def test_wrong_links_are_told_and_something_is_shown(query, said, monkeypatch):
     phase = Phase(service(), query, Page())
     words = phase.message.object
     assert "The link could not be read." in words and said in html.unescape(words)
-    inner = words.removeprefix("<div class='note mistake' role='status'>").replace("<b>", "").replace("</b>", "")
+    inner = (
+        words.removeprefix("<div class='note mistake' role='status'>")
+        .replace("<b>", "")
+        .replace("</b>", "")
+    )
     assert "<" not in inner.removesuffix("</div>")
     assert phase.diagram == Diagram.of({})
 
@@ -211,10 +225,16 @@ def test_wrong_links_are_told_and_something_is_shown(query, said, monkeypatch):
 def test_address_says_the_whole_diagram():
     query = "stimulus=kur&x=4.5;6;20&y=1,4,2&rule=fixed&other=0.5&steps=200&shape=30"
     phase = opened(query)
-    assert not phase.message.object and phase.steps.value == "200" and phase.cells[0].texts["xi"] == "0.5,1"
+    assert (
+        not phase.message.object
+        and phase.steps.value == "200"
+        and phase.cells[0].texts["xi"] == "0.5,1"
+    )
     assert phase.cells[0].texts["shape"] == "30" and phase.cells[2].texts["k"] == "20"
     again = opened(to_query(phase.diagram.texts))
-    assert again.diagram == phase.diagram and [a.digest for a in again.cells] == [b.digest for b in phase.cells]
+    assert again.diagram == phase.diagram and [a.digest for a in again.cells] == [
+        b.digest for b in phase.cells
+    ]
     own = {*names_of(Discrimination), *names_of(Training), *names_of(SingleNeuron)}
     own |= {name for cls in registered("stimulus").values() for name in names_of(cls)}
     assert not own & set(OWN)  # else an address could not tell them apart
@@ -234,7 +254,10 @@ def test_controls_change_the_diagram_and_mistakes_leave_it():
     phase.stimulus.value = "ising"
     phase.document.settle()
     assert (phase.diagram.x.name, phase.diagram.y.name) == ("coupling", "coupling")
-    assert phase.cells[0].texts["steps"] == "300" and "coupling J of label 0" in phase.heat.plot.xaxis[0].axis_label
+    assert (
+        phase.cells[0].texts["steps"] == "300"
+        and "coupling J of label 0" in phase.heat.plot.xaxis[0].axis_label
+    )
     before = phase.diagram
     phase.x.value = "one,two"
     phase.document.settle()

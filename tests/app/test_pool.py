@@ -20,7 +20,9 @@ from .helpers import Heard, asked, experiment, long_experiment
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    with Pool(workers=1, limits=Limits(patience=5.0), store=tmp_path_factory.mktemp("runs"), warm="") as pool:
+    with Pool(
+        workers=1, limits=Limits(patience=5.0), store=tmp_path_factory.mktemp("runs"), warm=""
+    ) as pool:
         assert pool.wait_ready()
         yield pool
         children = [one["pid"] for one in pool.processes()]
@@ -58,12 +60,21 @@ def test_a_run_tells_all_of_itself_in_order(pool):
     assert kinds[-2] is say.Gates and say.Records in kinds
     records = heard.of(say.Records)
     assert np.concatenate([one.steps for one in records]).tolist() == [0, 5, 10, 15, 20]
-    assert np.allclose(np.concatenate([one.times for one in records]), 0.05 * np.array([0, 5, 10, 15, 20]))
+    assert np.allclose(
+        np.concatenate([one.times for one in records]), 0.05 * np.array([0, 5, 10, 15, 20])
+    )
     done = heard.messages[-1]
-    assert (done.stopped, done.digest, done.outcomes, done.stored) == ("finished", one.digest, ("ok", "ok"), True)
+    assert (done.stopped, done.digest, done.outcomes, done.stored) == (
+        "finished",
+        one.digest,
+        ("ok", "ok"),
+        True,
+    )
     weights = joined(records, "weights")
     assert weights.shape == (2, 5, 1, 12) and joined(records, "loss").shape == (2, 5)
-    assert np.allclose(joined(records, "ipr"), (weights**4).sum(-1) / (weights**2).sum(-1) ** 2, rtol=1e-4)
+    assert np.allclose(
+        joined(records, "ipr"), (weights**4).sum(-1) / (weights**2).sum(-1) ** 2, rtol=1e-4
+    )
     gates = heard.of(say.Gates)[-1]
     assert gates.agreement.shape == (2, 5, 1) and np.allclose(gates.agreement[:, -1], 1)
     stored = Store(pool._store).load(one.digest)
@@ -83,7 +94,10 @@ def test_the_theory_starts_where_the_run_does(pool):
     apart = np.abs(theory.weights[:, -1] - weights[:4, -1]).max()
     others = np.abs(theory.weights[::-1, -1] - weights[:4, -1]).max()
     assert apart < others / 3
-    assert theory.gates.shape == theory.ipr.shape == (4, len(theory.times), 1) and theory.loss.shape[0] == 4
+    assert (
+        theory.gates.shape == theory.ipr.shape == (4, len(theory.times), 1)
+        and theory.loss.shape[0] == 4
+    )
 
 
 def test_a_run_that_was_paused_goes_on_to_the_same_bit_for_bit(pool):
@@ -207,7 +221,9 @@ def test_a_run_that_takes_too_long_is_paused_with_words(pool):
     pool.limits = dataclasses.replace(pool.limits, seconds=1.0)
     heard = whole(pool, long_experiment(12))
     done = heard.messages[-1]
-    assert done.stopped == "cancelled" and "can be continued" in done.note and heard.of(say.Checkpoint)
+    assert (
+        done.stopped == "cancelled" and "can be continued" in done.note and heard.of(say.Checkpoint)
+    )
 
 
 def test_a_process_that_does_not_react_is_replaced(pool):
@@ -253,7 +269,9 @@ def test_a_full_queue_says_so(pool):
 def test_what_is_not_allowed_fails_with_its_reason(pool, kind):
     heard = Heard()
     pool.submit(asked(kind, experiment(steps=60_000)), heard)
-    assert heard.until(say.Failed, say.Done).message.startswith("`steps` must be at most 50000 here, got 60000.")
+    assert heard.until(say.Failed, say.Done).message.startswith(
+        "`steps` must be at most 50000 here, got 60000."
+    )
     assert heard.silent(0.5) or isinstance(heard.messages[-1], say.Theory)
 
 
@@ -267,7 +285,9 @@ def test_a_stored_result_is_shown_at_once(pool):
     again = whole(pool, one)
     assert again.messages[-1].stored and "store" in again.messages[-1].note
     assert len(again.of(say.Records)) == 1
-    assert np.array_equal(again.of(say.Records)[0].series["weights"], joined(first.of(say.Records), "weights"))
+    assert np.array_equal(
+        again.of(say.Records)[0].series["weights"], joined(first.of(say.Records), "weights")
+    )
 
 
 def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
@@ -292,7 +312,9 @@ def test_answers_come_while_runs_go_on(pool):
     begin = time.perf_counter()
     pool.submit(asked("answer", experiment()), heard)
     heard.until(say.Answer, seconds=5)
-    assert time.perf_counter() - begin < 5  # what it takes on an idle machine is measured, not tested
+    assert (
+        time.perf_counter() - begin < 5
+    )  # what it takes on an idle machine is measured, not tested
     job.cancel()
 
 

@@ -10,7 +10,14 @@ from .serving import Visitor, ask, knock
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries that draw the pages
 
-OURS = ["127.0.0.1:{port}", "localhost:{port}", "localhost", "LOCALHOST:{port}", "[::1]:{port}", "localhost:8080"]
+OURS = [
+    "127.0.0.1:{port}",
+    "localhost:{port}",
+    "localhost",
+    "LOCALHOST:{port}",
+    "[::1]:{port}",
+    "localhost:8080",
+]
 FOREIGN = [
     "evil.example:{port}",
     "evil.example",
@@ -29,11 +36,15 @@ FOREIGN = [
 
 @pytest.mark.parametrize("host", OURS)
 def test_our_names_are_answered(server, host):
-    assert ask(server.port, "/health", headers={"Host": host.format(port=server.port)}).status == 200
+    assert (
+        ask(server.port, "/health", headers={"Host": host.format(port=server.port)}).status == 200
+    )
 
 
 @pytest.mark.parametrize("host", FOREIGN)
-@pytest.mark.parametrize("path", ["/", "/health", "/static/js/bokeh.min.js", "/ws", "/download/x.nc"])
+@pytest.mark.parametrize(
+    "path", ["/", "/health", "/static/js/bokeh.min.js", "/ws", "/download/x.nc"]
+)
 def test_a_foreign_name_that_points_here_is_refused(server, host, path):
     before = server.service.sessions
     host = host and host.format(port=server.port)
@@ -86,9 +97,13 @@ def test_only_reading_is_answered(server, method):
 
 def test_other_sites_may_link_but_not_read(server):
     foreign = {"Sec-Fetch-Site": "cross-site"}
-    assert ask(server.port, "/health", headers={**foreign, "Sec-Fetch-Mode": "navigate"}).status == 200
+    assert (
+        ask(server.port, "/health", headers={**foreign, "Sec-Fetch-Mode": "navigate"}).status == 200
+    )
     for path in ("/", "/health", "/static/js/bokeh.min.js"):
-        assert ask(server.port, path, headers={**foreign, "Sec-Fetch-Mode": "no-cors"}).status == 403
+        assert (
+            ask(server.port, path, headers={**foreign, "Sec-Fetch-Mode": "no-cors"}).status == 403
+        )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +135,11 @@ def test_other_sites_may_link_but_not_read(server):
 )
 def test_nothing_else_is_served(server, path):
     reply = ask(server.port, path)
-    assert reply.status in (301, 302, 400, 403, 404) and "root:" not in reply.text and "import " not in reply.text
+    assert (
+        reply.status in (301, 302, 400, 403, 404)
+        and "root:" not in reply.text
+        and "import " not in reply.text
+    )
 
 
 def test_no_module_is_imported_because_an_address_names_it(server):
@@ -166,7 +185,9 @@ def test_a_link_that_names_a_file_or_code_gives_a_message(server, tmp_path, quer
     words = visitor.texts()
     visitor.close()
     assert "The link could not be read" in words
-    assert not [one for one in OPENED if "marked" in one] and not [one for one in RUN if "marked" in one]
+    assert not [one for one in OPENED if "marked" in one] and not [
+        one for one in RUN if "marked" in one
+    ]
     assert not path.exists()
 
 
@@ -180,7 +201,13 @@ def test_words_of_a_link_are_shown_and_not_carried_out(server):
 @pytest.mark.parametrize(
     ("address", "loop"),
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("[::1]", True), ("localhost", True)]
-    + [("0.0.0.0", False), ("::", False), ("192.0.2.1", False), ("example.org", False), ("", False)],
+    + [
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.0.2.1", False),
+        ("example.org", False),
+        ("", False),
+    ],
 )
 def test_loopback(address, loop):
     assert is_loopback(address) == loop
@@ -189,14 +216,24 @@ def test_loopback(address, loop):
 def test_names_beyond_loopback():
     """Any number may be asked for, as no name system can turn it into another; names must be given."""
     names = Names("0.0.0.0", ["Lab.Example.org"])
-    assert names.knows("192.0.2.7:5006") and names.knows("lab.example.org") and names.knows("[2001:db8::1]:5006")
+    assert (
+        names.knows("192.0.2.7:5006")
+        and names.knows("lab.example.org")
+        and names.knows("[2001:db8::1]:5006")
+    )
     assert not names.knows("evil.example") and not names.knows("")
     assert names.from_here("http://192.0.2.7:5006", "192.0.2.7:5006")
     assert not names.from_here("http://192.0.2.8:5006", "192.0.2.7:5006")
-    assert names.from_here("https://lab.example.org", "127.0.0.1:5006")  # behind a proxy that was named
+    assert names.from_here(
+        "https://lab.example.org", "127.0.0.1:5006"
+    )  # behind a proxy that was named
 
 
 def test_names_of_hosts():
-    assert host_name("localhost:80") == "localhost" and host_name("[::1]:80") == "::1" and host_name("a.b.:1") == "a.b"
+    assert (
+        host_name("localhost:80") == "localhost"
+        and host_name("[::1]:80") == "::1"
+        and host_name("a.b.:1") == "a.b"
+    )
     for odd in ("a:b", "a/b", "a@b", "a?b", "[::1", "a:99999"):
         assert host_name(odd) == ""

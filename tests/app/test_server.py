@@ -47,7 +47,11 @@ def test_every_answer_keeps_the_browser_in_bounds(server, path):
     for name, value in HEADERS.items():
         assert headers[name.lower()] == value
     policy = headers["content-security-policy"]
-    assert "default-src 'self'" in policy and "frame-ancestors 'none'" in policy and "object-src 'none'" in policy
+    assert (
+        "default-src 'self'" in policy
+        and "frame-ancestors 'none'" in policy
+        and "object-src 'none'" in policy
+    )
     assert "http:" not in policy and "https:" not in policy
     assert "access-control-allow-origin" not in headers
 
@@ -55,7 +59,9 @@ def test_every_answer_keeps_the_browser_in_bounds(server, path):
 @pytest.mark.parametrize("path", PAGES)
 def test_all_that_a_page_loads_comes_from_here(server, path):
     page = ask(server.port, path).text
-    loaded = [one for one in re.findall(r'(?:src|href)="([^"]+)"', page) if not one.startswith("data:")]
+    loaded = [
+        one for one in re.findall(r'(?:src|href)="([^"]+)"', page) if not one.startswith("data:")
+    ]
     assert len(loaded) >= 5
     for one in loaded:
         assert "//" not in one
@@ -114,7 +120,9 @@ def test_a_port_that_is_taken():
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(InputError, match=f"127.0.0.1:{port}.*Stop what runs there, or choose --port"):
+        with pytest.raises(
+            InputError, match=f"127.0.0.1:{port}.*Stop what runs there, or choose --port"
+        ):
             Server(port=port, warm="")
 
 
@@ -143,7 +151,9 @@ class Stub:
         pass
 
 
-@pytest.mark.parametrize(("address", "warned"), [("127.0.0.1", False), ("::1", False), ("0.0.0.0", True)])
+@pytest.mark.parametrize(
+    ("address", "warned"), [("127.0.0.1", False), ("::1", False), ("0.0.0.0", True)]
+)
 def test_others_are_let_in_only_with_a_warning(monkeypatch, capsys, address, warned):
     monkeypatch.setattr(module, "Server", Stub)
     module.serve(address)

@@ -26,7 +26,9 @@ def task_of(cls):
     """Two classes of a stimulus, the second different if it has a number."""
     one = cls()
     names = [name for name in ("xi", "coupling", "smallest") if hasattr(one, name)]
-    return lf.Discrimination(one, one.replace(**{names[0]: 0.9 * getattr(one, names[0])}) if names else one)
+    return lf.Discrimination(
+        one, one.replace(**{names[0]: 0.9 * getattr(one, names[0])}) if names else one
+    )
 
 
 STIMULI = [cls for cls in lf._spec.registered("stimulus").values() if is_plain(cls)]
@@ -79,7 +81,9 @@ def test_no_theory_says_why():
 
 
 def test_theory_of_a_sweep_is_one_a_member():
-    task = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=np.array([j, 0.5])) for j in (0.3, 0.7)))
+    task = lf.Discrimination(
+        *(lf.stimuli.Ising((12,), coupling=np.array([j, 0.5])) for j in (0.3, 0.7))
+    )
     one = lf.Experiment(task, method=experiment().method)
     (theory,) = carried_out("theory", one)
     assert theory.weights.shape[0] == 2
@@ -94,7 +98,9 @@ def test_gates_are_those_of_the_analysis():
     run = one.run()
     gates = work.gates(run, one)
     assert gates is not None and gates.agreement.shape == (4, 48, 1) and gates.times.shape == (48,)
-    direct = lf.analysis.gates_along(run.members(slice(0, 4)), one.task, reference="final", num=2000)
+    direct = lf.analysis.gates_along(
+        run.members(slice(0, 4)), one.task, reference="final", num=2000
+    )
     which = np.isin(run.times, gates.times)
     assert np.allclose(gates.agreement, direct.agreement[:, which])  # few patterns: both are exact
 
@@ -107,12 +113,18 @@ def test_a_store_that_is_full_keeps_nothing_more(tmp_path):
     said = carried_out("run", other := experiment(seed=1), store, full)
     assert not said[-1].stored and "full" in said[-1].note and other.digest not in store
     said = carried_out("run", one, store, full)  # what is there is shown
-    assert said[-1].stored and [type(message) for message in said] == [say.Records, say.Gates, say.Done]
+    assert said[-1].stored and [type(message) for message in said] == [
+        say.Records,
+        say.Gates,
+        say.Done,
+    ]
 
 
 def test_a_member_that_diverges_is_told():
     said = carried_out("run", experiment(learning_rate=1e6, steps=100))
-    assert said[-1].stopped == "finished" and said[-1].outcomes[0].startswith(("diverged", "non-finite"))
+    assert said[-1].stopped == "finished" and said[-1].outcomes[0].startswith(
+        ("diverged", "non-finite")
+    )
 
 
 def test_a_cancelled_run_sends_no_checkpoint():

@@ -9,7 +9,18 @@ PACKAGE = "localfields"
 
 # The rooms, as in the design: one row a layer. Imports go down.
 LAYERS = (
-    ("lattice", "marginals", "_types", "errors", "_kinds", "_spec", "_files", "_prng", "_start", "fields"),
+    (
+        "lattice",
+        "marginals",
+        "_types",
+        "errors",
+        "_kinds",
+        "_spec",
+        "_files",
+        "_prng",
+        "_start",
+        "fields",
+    ),
     ("stimuli", "networks"),
     ("tasks", "trajectory", "data"),
     ("training", "theory"),
@@ -37,13 +48,19 @@ def sources(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = (folder.name, *path.relative_to(folder).with_suffix("").parts)
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(
+            encoding="utf-8"
+        )
     return found
 
 
 def imports(modules: Mapping[str, str]) -> list[Import]:
     """Every import of one of these modules by another, except those for the type checker alone."""
-    return [found for name, text in modules.items() for found in _visit(ast.parse(text), name, modules, True)]
+    return [
+        found
+        for name, text in modules.items()
+        for found in _visit(ast.parse(text), name, modules, True)
+    ]
 
 
 def _visit(node: ast.AST, name: str, modules: Mapping[str, str], eager: bool) -> Iterator[Import]:
@@ -66,7 +83,9 @@ def _for_types(test: ast.expr) -> bool:
     )
 
 
-def _targets(node: ast.Import | ast.ImportFrom, name: str, modules: Mapping[str, str]) -> Iterator[str]:
+def _targets(
+    node: ast.Import | ast.ImportFrom, name: str, modules: Mapping[str, str]
+) -> Iterator[str]:
     root = min(modules, key=len).partition(".")[0]
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == root)
@@ -83,7 +102,9 @@ def _targets(node: ast.Import | ast.ImportFrom, name: str, modules: Mapping[str,
     for alias in node.names:
         inner = f"{start}.{alias.name}"
         # A room that has no file here is still a room: `from . import app` must not pass for a plain name.
-        yield inner if inner in modules or (start == root and layer_of(inner) is not None) else start
+        yield (
+            inner if inner in modules or (start == root and layer_of(inner) is not None) else start
+        )
 
 
 def room_of(module: str) -> str:

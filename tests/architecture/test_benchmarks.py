@@ -16,7 +16,11 @@ for folder in ("benchmarks", "scripts"):
 
 
 def test_benchmarks_can_be_imported():
-    done = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, cwd=ROOT, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert done.returncode == 0, done.stderr
-    files = [path.stem for folder in ("benchmarks", "scripts") for path in (ROOT / folder).glob("*.py")]
+    files = [
+        path.stem for folder in ("benchmarks", "scripts") for path in (ROOT / folder).glob("*.py")
+    ]
     assert sorted(done.stdout.split()) == sorted(files)

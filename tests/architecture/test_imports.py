@@ -15,12 +15,26 @@ from .imports import LAYERS, PACKAGE, cycle, homeless, imports, layer_of, source
 
 ROOT = Path(__file__).parents[2]
 MODULES = sources(ROOT / "src" / PACKAGE)
-HEAVY = ("matplotlib", "panel", "bokeh", "dask", "distributed", "sklearn", "tyro", "rich", "playwright", "IPython")
+HEAVY = (
+    "matplotlib",
+    "panel",
+    "bokeh",
+    "dask",
+    "distributed",
+    "sklearn",
+    "tyro",
+    "rich",
+    "playwright",
+    "IPython",
+)
 
 
 def package(**texts):
     """A made-up package: `package(stimuli__base="…")` has a module `localfields.stimuli.base`."""
-    made = {PACKAGE: "", **{f"{PACKAGE}.{name.replace('__', '.')}": text for name, text in texts.items()}}
+    made = {
+        PACKAGE: "",
+        **{f"{PACKAGE}.{name.replace('__', '.')}": text for name, text in texts.items()},
+    }
     for name in list(made):
         for end in range(1, name.count(".") + 1):
             made.setdefault(name.rsplit(".", end)[0], "")
@@ -29,7 +43,9 @@ def package(**texts):
 
 def test_every_module_has_a_layer():
     lost = homeless(MODULES)
-    assert not lost, f"in no layer: {', '.join(lost)}. Say in the design, and in `LAYERS` here, where they belong."
+    assert not lost, (
+        f"in no layer: {', '.join(lost)}. Say in the design, and in `LAYERS` here, where they belong."
+    )
     assert len(MODULES) > 20 and {layer_of(name) for name in MODULES} >= {0, 1, 6, 7}
 
 
@@ -52,7 +68,10 @@ def test_no_cycle():
         ({"lattice": "from localfields.stimuli import NLGP"}, True),
         ({"stimuli__base": "def f():\n    from ..plots import stimulus"}, True),
         ({"stimuli__base": "class A:\n    from ..plots import stimulus"}, True),
-        ({"stimuli__base": "try:\n    from ..cli import main\nexcept ImportError:\n    pass"}, True),
+        (
+            {"stimuli__base": "try:\n    from ..cli import main\nexcept ImportError:\n    pass"},
+            True,
+        ),
         ({"theory__flow": "from ..training import train"}, True),
         ({"training__engine": "from ..theory.flow import solve"}, True),
         ({"stimuli__base": "from ..networks import Network"}, True),
@@ -61,7 +80,12 @@ def test_no_cycle():
         ({"marginals__base": "from ..lattice import root\nfrom .._spec import Spec"}, False),
         ({"figures__fig2": "from ..plots import stimulus"}, False),
         ({"cli__sample": "from .. import stimuli, __version__"}, False),
-        ({"stimuli__base": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..tasks import T"}, False),
+        (
+            {
+                "stimuli__base": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..tasks import T"
+            },
+            False,
+        ),
         ({"stimuli__base": "import stimuli_of_others\nfrom plots import curve"}, False),
     ],
 )
@@ -73,8 +97,21 @@ def test_upward_imports_are_caught(texts, caught):
     ("texts", "caught"),
     [
         ({"_spec": "from .lattice import row", "lattice": "from ._spec import Spec"}, True),
-        ({"stimuli__a": "from .b import B", "stimuli__b": "from . import c", "stimuli__c": "from .a import A"}, True),
-        ({"_spec": "from .lattice import row", "lattice": "def f():\n    from ._spec import Spec"}, False),
+        (
+            {
+                "stimuli__a": "from .b import B",
+                "stimuli__b": "from . import c",
+                "stimuli__c": "from .a import A",
+            },
+            True,
+        ),
+        (
+            {
+                "_spec": "from .lattice import row",
+                "lattice": "def f():\n    from ._spec import Spec",
+            },
+            False,
+        ),
         (
             {
                 "_spec": "from .lattice import row",
@@ -82,7 +119,10 @@ def test_upward_imports_are_caught(texts, caught):
             },
             False,
         ),
-        ({"stimuli__a": "from .b import B", "stimuli__c": "from .b import B\nfrom .a import A"}, False),
+        (
+            {"stimuli__a": "from .b import B", "stimuli__c": "from .b import B\nfrom .a import A"},
+            False,
+        ),
     ],
 )
 def test_cycles_are_caught(texts, caught):
@@ -166,7 +206,9 @@ def public(room):
             continue
         yield f"{room.__name__}.{name}", value
         for method, function in vars(value).items() if inspect.isclass(value) else ():
-            if not method.startswith("_") and (callable(function) or isinstance(function, (property, classmethod))):
+            if not method.startswith("_") and (
+                callable(function) or isinstance(function, (property, classmethod))
+            ):
                 yield f"{room.__name__}.{name}.{method}", function
 
 
@@ -187,7 +229,12 @@ MACHINE = re.compile(r"(?<![\w.:/])(/(home|root|work|Users|mnt|tmp|opt|srv|scrat
 
 
 def test_no_file_mentions_a_path_of_one_machine():
-    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("scripts/*"), ROOT / "Makefile", ROOT / "pyproject.toml"]
+    files = [
+        *ROOT.glob("src/**/*.py"),
+        *ROOT.glob("scripts/*"),
+        ROOT / "Makefile",
+        ROOT / "pyproject.toml",
+    ]
     told = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in files

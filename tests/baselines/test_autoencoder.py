@@ -21,7 +21,9 @@ def x():
 
 
 def test_linear_it_spans_the_leading_principal_components(x):
-    found = Autoencoder(3, activation="linear", steps=3000, batch=100, learning_rate=0.01).fit(x, seed=1)
+    found = Autoencoder(3, activation="linear", steps=3000, batch=100, learning_rate=0.01).fit(
+        x, seed=1
+    )
     exact = lf.baselines.PCA(3).fit(x)
     scale = (x - x.mean(axis=0)).std()
     # Tied weights of the least error are an orthonormal basis of that space, turned in any way.
@@ -51,18 +53,29 @@ def test_gradient_is_that_of_the_loss_by_hand(activation, x):
     def loss(flat):
         fields, biases, offset = (
             part.reshape(size)
-            for part, size in zip(np.split(flat, np.cumsum([np.prod(s) for s in sizes])[:-1]), sizes, strict=True)
+            for part, size in zip(
+                np.split(flat, np.cumsum([np.prod(s) for s in sizes])[:-1]), sizes, strict=True
+            )
         )
         y = by_hand(some @ fields.T + biases)
-        return np.mean(((some - y @ fields - offset) ** 2).sum(axis=1) / 2 + 0.3 * np.abs(y).sum(axis=1))
+        return np.mean(
+            ((some - y @ fields - offset) ** 2).sum(axis=1) / 2 + 0.3 * np.abs(y).sum(axis=1)
+        )
 
     flat = np.concatenate(parts)
-    weights = Weights(*(jnp.asarray(part.reshape(size)) for part, size in zip(parts, sizes, strict=True)))
+    weights = Weights(
+        *(jnp.asarray(part.reshape(size)) for part, size in zip(parts, sizes, strict=True))
+    )
     value, gradient = jax.value_and_grad(method.loss)(weights, jnp.asarray(some))
     assert float(value) == pytest.approx(loss(flat), rel=1e-12)
     step = 1e-6
-    wanted = [(loss(flat + step * one) - loss(flat - step * one)) / (2 * step) for one in np.eye(len(flat))]
-    np.testing.assert_allclose(np.concatenate([np.ravel(part) for part in gradient]), wanted, rtol=1e-5, atol=1e-6)
+    wanted = [
+        (loss(flat + step * one) - loss(flat - step * one)) / (2 * step)
+        for one in np.eye(len(flat))
+    ]
+    np.testing.assert_allclose(
+        np.concatenate([np.ravel(part) for part in gradient]), wanted, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_price_makes_activity_rare(x):
@@ -84,7 +97,8 @@ def test_more_fields_than_sites_are_legal(x):
 
 
 @pytest.mark.parametrize(
-    ("samples", "words"), [(np.zeros((3, 8)), "at most 3"), (np.ones((50, 8)), "different"), (np.zeros(8), "2 axes")]
+    ("samples", "words"),
+    [(np.zeros((3, 8)), "at most 3"), (np.ones((50, 8)), "different"), (np.zeros(8), "2 axes")],
 )
 def test_refuses_samples_that_cannot_be_fitted(samples, words):
     with pytest.raises(InputError, match=words):

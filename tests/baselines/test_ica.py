@@ -35,7 +35,9 @@ def test_unmixes_sources_of_either_kurtosis(kind):
     # Errors of ICA are of order 1/√num = 0.007 an entry; the columns of the mixing matrix would not come near.
     np.testing.assert_allclose(np.sort(picked, axis=1)[:, -1], 1, atol=0.05)
     assert np.sort(picked, axis=1)[:, :-1].max() < 0.1
-    assert np.sort(np.abs(found.fields.T @ mixing), axis=1)[:, :-1].max() > 0.3  # power: transposed it is no solution
+    assert (
+        np.sort(np.abs(found.fields.T @ mixing), axis=1)[:, :-1].max() > 0.3
+    )  # power: transposed it is no solution
 
 
 def test_two_lengthscales_are_heavy_tails_to_it():
@@ -55,10 +57,16 @@ def test_two_lengthscales_are_heavy_tails_to_it():
     # The kurtosis of 10 000 normal numbers is known to √(24/10 000), and counts twice where the others are small.
     error = 5 * np.sqrt(24 / 10_000)
     np.testing.assert_allclose(kurtosis(y), two_variances, atol=2 * error)
-    assert np.abs(kurtosis(a)).max() < error and np.abs(kurtosis(b)).max() < error  # within a class all is normal
-    assert np.sort(kurtosis(y))[-4:].min() > 2  # a third of the outputs, and nothing but two variances
+    assert (
+        np.abs(kurtosis(a)).max() < error and np.abs(kurtosis(b)).max() < error
+    )  # within a class all is normal
+    assert (
+        np.sort(kurtosis(y))[-4:].min() > 2
+    )  # a third of the outputs, and nothing but two variances
     alone = np.asarray(classes[1].sample(0, 20_000), np.float64)
-    assert np.abs(kurtosis(alone @ FastICA(12).fit(alone).fields.T)).max() < error  # one class has nothing of it
+    assert (
+        np.abs(kurtosis(alone @ FastICA(12).fit(alone).fields.T)).max() < error
+    )  # one class has nothing of it
 
 
 def test_outputs_are_white():
@@ -108,7 +116,9 @@ def test_refuses_samples_that_cannot_be_fitted(samples, words):
 
 
 def task(proportions=()):
-    return lf.Discrimination(*(lf.stimuli.Kur((8,), xi=xi, k=3) for xi in (0.5, 1)), proportions=proportions)
+    return lf.Discrimination(
+        *(lf.stimuli.Kur((8,), xi=xi, k=3) for xi in (0.5, 1)), proportions=proportions
+    )
 
 
 def test_a_fit_is_an_experiment(tmp_path):
@@ -141,11 +151,15 @@ def test_classes_are_mixed_by_their_proportions(key):
         short = (x[:, 1:] * x[:, :-1]).mean(axis=1)
         exact = sum(p * s.covariance()[1] for p, s in zip(one.priors, one.stimuli, strict=True))
         assert abs(short.mean() - exact) < 5 * short.std() / 200
-        assert abs(short.mean() - one.stimuli[1].covariance()[1]) > 5 * short.std() / 200  # power: all of one class
+        assert (
+            abs(short.mean() - one.stimuli[1].covariance()[1]) > 5 * short.std() / 200
+        )  # power: all of one class
 
 
 def test_swept_stimuli_give_one_fit_a_value():
-    swept = lf.Discrimination(*(lf.stimuli.Kur((8,), xi=xi, k=np.array([3.0, 30.0])) for xi in (0.5, 1)))
+    swept = lf.Discrimination(
+        *(lf.stimuli.Kur((8,), xi=xi, k=np.array([3.0, 30.0])) for xi in (0.5, 1))
+    )
     assert lf.Experiment(swept, method=lf.Fit(FastICA(3), samples=300)).run().num_members == 2
     with pytest.raises(InputError, match="number of members"):
         lf.Experiment(swept, method=lf.Fit(FastICA(3), samples=300, members=3)).run()
@@ -153,4 +167,6 @@ def test_swept_stimuli_give_one_fit_a_value():
 
 def test_initial_fields_are_refused():
     with pytest.raises(InputError, match="initial"):
-        lf.Experiment(task(), method=lf.Fit(FastICA(1), samples=300), initial=np.zeros((1, 8))).run()
+        lf.Experiment(
+            task(), method=lf.Fit(FastICA(1), samples=300), initial=np.zeros((1, 8))
+        ).run()

@@ -41,7 +41,9 @@ def test_fields_on_a_ring_are_sinusoids(circulant):
 
 
 def test_responses_have_the_variances_told(circulant):
-    x = with_covariance(circulant, mean=1000.0)  # a large mean costs no digits, in single precision either
+    x = with_covariance(
+        circulant, mean=1000.0
+    )  # a large mean costs no digits, in single precision either
     for samples, digits in ((x, 1e-6), (x.astype(np.float32), 2e-2)):
         found = PCA(5).fit(samples)
         outputs = x @ found.fields.T

@@ -18,7 +18,9 @@ def made():
     num = 1500
     codes = np.zeros((num, ATOMS))
     for row in codes:
-        row[generator.choice(ATOMS, 2, replace=False)] = generator.uniform(1, 2, 2) * generator.choice((-1, 1), 2)
+        row[generator.choice(ATOMS, 2, replace=False)] = generator.uniform(
+            1, 2, 2
+        ) * generator.choice((-1, 1), 2)
     return atoms, codes @ atoms
 
 
@@ -57,7 +59,9 @@ def test_seeds_and_convergence(made):
     np.testing.assert_array_equal(method.fit(x, seed=1).fields, first.fields)
     assert np.abs(method.fit(x, seed=2).fields - first.fields).max() > 1e-3
     assert not METHOD.replace(steps=1, batch=1500).fit(x).converged  # one step
-    assert first.iterations == 30 and method.replace(steps=31).fit(x).iterations == 60  # whole passes
+    assert (
+        first.iterations == 30 and method.replace(steps=31).fit(x).iterations == 60
+    )  # whole passes
 
 
 def test_more_fields_than_sites_are_legal(made):
@@ -67,7 +71,11 @@ def test_more_fields_than_sites_are_legal(made):
 
 @pytest.mark.parametrize(
     ("samples", "words"),
-    [(np.zeros((3, 8)), "at most 3"), (np.ones((50, 8)), "different"), ([[1.0, np.inf]] * 9, "finite")],
+    [
+        (np.zeros((3, 8)), "at most 3"),
+        (np.ones((50, 8)), "different"),
+        ([[1.0, np.inf]] * 9, "finite"),
+    ],
 )
 def test_refuses_samples_that_cannot_be_fitted(samples, words):
     with pytest.raises(InputError, match=words):

@@ -19,7 +19,15 @@ pytestmark = pytest.mark.browser
 SCREENS = Path("report/app")
 PATIENCE = 120_000  # milliseconds: other programs may use the machine too
 # A run that lasts long enough to be paused on any machine.
-LONG = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "members": "4", "batch": "500", "steps": "20000", "every": "20"}
+LONG = {
+    "stimulus": "nlgp",
+    "xi": "1,3",
+    "gain": "100",
+    "members": "4",
+    "batch": "500",
+    "steps": "20000",
+    "every": "20",
+}
 
 
 # How far a picture reaches to the right.
@@ -30,8 +38,19 @@ REACH = "(name) => window.Bokeh.documents[0].get_model_by_name(name).x_range.end
 def address(tmp_path_factory):
     """A server of the command line's, with an empty store."""
     folder = tmp_path_factory.mktemp("app")
-    command = [sys.executable, "-m", "localfields.cli", "app", "--port", "0", "--store", str(folder / "runs")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder) as server:
+    command = [
+        sys.executable,
+        "-m",
+        "localfields.cli",
+        "app",
+        "--port",
+        "0",
+        "--store",
+        str(folder / "runs"),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
+    ) as server:
         assert server.stdout is not None
         try:
             said = server.stdout.readline()
@@ -46,12 +65,17 @@ class Visitor:
     """A page, and what it asked for and complained of."""
 
     def __init__(self, browser, address, query="", width=1280, height=800):
-        self.context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, accept_downloads=True
+        )
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.requests, self.complaints = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        self.page.on(
+            "console",
+            lambda message: message.type == "error" and self.complaints.append(message.text),
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("requestfailed", lambda request: self.complaints.append(request.url))
         self.page.goto(f"{address}{query}", wait_until="load")
@@ -130,7 +154,9 @@ def test_a_field_is_born(visit):
     predicted(one, "localized")
     one.button("Start").click()
     first = one.wait(lambda: one.values("this run: field"), "the first field")
-    last = one.wait(lambda: (now := one.values("this run: field")) != first and now, "another field")
+    last = one.wait(
+        lambda: (now := one.values("this run: field")) != first and now, "another field"
+    )
     assert len(first) == len(last) == 40
     finished(one).wait_for()
     assert "Confirmed" in one.text()
@@ -162,7 +188,10 @@ def test_a_slider_changes_the_law(visit):
         one.page.keyboard.press("ArrowLeft")
     one.wait(lambda: float(box.input_value()) < 50, "the text to follow the slider")
     one.wait(lambda: one.values("amplifier") != law, "another amplifier")
-    one.wait(lambda: one.page.url != before and f"gain={box.input_value()}" in one.page.url, "the address to follow")
+    one.wait(
+        lambda: one.page.url != before and f"gain={box.input_value()}" in one.page.url,
+        "the address to follow",
+    )
     box.fill("0.01")
     box.press("Enter")
     predicted(one, "oscillatory")
@@ -219,13 +248,19 @@ def test_two_runs_side_by_side_and_a_link_to_both(visit):
     other = visit(path="?" + link.partition("?")[2])
     predicted(other, "oscillatory")
     assert other.page.get_by_label("gain g").input_value() == "0.01"
-    other.wait(lambda: (got := other.values("kept run: ipr")) and got[-1] == kept, "the kept run, from the store")
+    other.wait(
+        lambda: (got := other.values("kept run: ipr")) and got[-1] == kept,
+        "the kept run, from the store",
+    )
 
 
 def test_what_it_copies(visit):
     one = visit(texts=LONG)
     one.button("Command").click()
-    one.wait(lambda: one.page.get_by_label("to copy").input_value().startswith("localfields run nlgp"), "a command")
+    one.wait(
+        lambda: one.page.get_by_label("to copy").input_value().startswith("localfields run nlgp"),
+        "a command",
+    )
     one.button("Python").click()
     one.wait(lambda: "lf.stimuli.NLGP(" in one.page.get_by_label("to copy").input_value(), "Python")
     one.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -295,12 +330,19 @@ def test_the_phase_diagram_fills_and_a_cell_opens(visit):
     one.wait(lambda: one.button("Start").is_enabled(), "the cells")
     one.button("Start").click()
     cells = one.page.locator("table.cells a")
-    one.wait(lambda: len([text for text in cells.all_inner_texts() if re.fullmatch(r"0\.\d+.*", text)]) == 4, "4 cells")
+    one.wait(
+        lambda: (
+            len([text for text in cells.all_inner_texts() if re.fullmatch(r"0\.\d+.*", text)]) == 4
+        ),
+        "4 cells",
+    )
     one.shoot("phase")
     assert one.complaints == []
     numbers = [float(re.match(r"0\.\d+", text).group()) for text in cells.all_inner_texts()]
     again = visit(path=f"phase{query}")
-    again.wait(lambda: len(again.page.locator("table.cells a").all_inner_texts()) == 4, "stored cells")
+    again.wait(
+        lambda: len(again.page.locator("table.cells a").all_inner_texts()) == 4, "stored cells"
+    )
     again.wait(
         lambda: (
             [

@@ -33,11 +33,17 @@ def test_it_loads_alone_and_fits(browser, page_file, width, scheme):  # noqa: F8
     page.goto(page_file.as_uri(), wait_until="load")
     SCREENS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENS / f"prediction-{width}-{scheme}.png", full_page=True)
-    assert [url for url in asked if not url.startswith("data:")] == [page_file.as_uri()] and complaints == []
-    inner, outer = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert [url for url in asked if not url.startswith("data:")] == [
+        page_file.as_uri()
+    ] and complaints == []
+    inner, outer = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
     assert inner <= outer == width  # nothing scrolls sideways
     picture = page.locator("img")
-    assert picture.evaluate("image => image.complete && image.naturalWidth") > 1000 and picture.get_attribute("alt")
+    assert picture.evaluate(
+        "image => image.complete && image.naturalWidth"
+    ) > 1000 and picture.get_attribute("alt")
     assert page.locator("h1 strong").inner_text().lower().startswith("undecided")
     for cell in page.locator("th, td").all():
         box = cell.bounding_box()

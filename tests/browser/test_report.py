@@ -50,9 +50,14 @@ def report(tmp_path_factory):
     main(["reproduce", "fig2", "--out", str(folder), "--store", str(folder / "runs")])
     made = read_made(folder)
     claims = made["fig2"].claims
-    wordy = {part: ", ".join(f"{part} {number}.000 ± 0.009" for number in range(30)) for part in ("measured", "reason")}
+    wordy = {
+        part: ", ".join(f"{part} {number}.000 ± 0.009" for number in range(30))
+        for part in ("measured", "reason")
+    }
     wordy |= {"id": "K9", "published": "IPR near 1 / near 0 / near 0 " * 5}
-    longer = dataclasses.replace(made["fig2"], claims=(*claims, dataclasses.replace(claims[0], **wordy)))
+    longer = dataclasses.replace(
+        made["fig2"], claims=(*claims, dataclasses.replace(claims[0], **wordy))
+    )
     write_report(folder, {"fig2": longer})
     return folder
 
@@ -107,22 +112,41 @@ def test_the_picture_decodes_and_fits(view):
     box = picture.bounding_box()
     natural = picture.evaluate("image => image.naturalWidth / image.naturalHeight")
     assert box["width"] / box["height"] == pytest.approx(natural, rel=0.01)
-    assert box["width"] >= 700  # below, twelve panels cannot be read: on a phone it is moved inside its frame
+    assert (
+        box["width"] >= 700
+    )  # below, twelve panels cannot be read: on a phone it is moved inside its frame
     frame = view.locator("figure .scroll")
     assert frame.bounding_box()["width"] <= view.viewport_size["width"]
     frame.evaluate("frame => { frame.scrollLeft = 1e6; }")
-    assert picture.evaluate("image => image.getBoundingClientRect().right") <= view.viewport_size["width"]
+    assert (
+        picture.evaluate("image => image.getBoundingClientRect().right")
+        <= view.viewport_size["width"]
+    )
     assert picture.get_attribute("alt")
 
 
 def test_nothing_scrolls_sideways(view):
-    inner, outer = view.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    inner, outer = view.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
     assert inner <= outer == view.viewport_size["width"]
 
 
 @pytest.mark.parametrize(
     "selector",
-    ["body", "h1", "p", "td", "td .reproduced", "td .differs", "td .small", "figcaption", "p.small", "th", ".id"],
+    [
+        "body",
+        "h1",
+        "p",
+        "td",
+        "td .reproduced",
+        "td .differs",
+        "td .small",
+        "figcaption",
+        "p.small",
+        "th",
+        ".id",
+    ],
 )
 def test_text_can_be_read(view, selector):
     found = view.evaluate(CONTRAST, selector)
@@ -139,9 +163,13 @@ def test_dark_is_dark_and_light_is_light(view):
 
 def test_contrast_is_measured(browser):
     page = browser.new_page()
-    page.set_content("<body style='background:#fff;color:#000'><p style='color:#777'>a</p><i style='opacity:.5'>b</i>")
+    page.set_content(
+        "<body style='background:#fff;color:#000'><p style='color:#777'>a</p><i style='opacity:.5'>b</i>"
+    )
     ratios = {one["text"]: one["ratio"] for one in page.evaluate(CONTRAST, "p, i")}
     # #777 on white is known to fall just short; half-transparent black is rgb(127.5) on white.
     assert ratios["a"] == pytest.approx(4.48, abs=0.005)
-    assert ratios["b"] == pytest.approx(1.05 / ((((127.5 / 255 + 0.055) / 1.055) ** 2.4) + 0.05), rel=1e-6)
+    assert ratios["b"] == pytest.approx(
+        1.05 / ((((127.5 / 255 + 0.055) / 1.055) ** 2.4) + 0.05), rel=1e-6
+    )
     page.close()

@@ -12,7 +12,22 @@ KUR = ["kur", "--k", "3", "--shape", "8", "--samples", "500", "--components", "3
 
 
 def test_arrays_are_those_of_the_python_call(capsys):
-    main(["baseline", "ica", *KUR, "--xi", "0.5,1", "--contrast", "cube", "--seed", "5", "--out", "run.npz", "--plot"])
+    main(
+        [
+            "baseline",
+            "ica",
+            *KUR,
+            "--xi",
+            "0.5,1",
+            "--contrast",
+            "cube",
+            "--seed",
+            "5",
+            "--out",
+            "run.npz",
+            "--plot",
+        ]
+    )
     task = lf.Discrimination(*(lf.stimuli.Kur((8,), xi=xi, k=3) for xi in (0.5, 1)))
     method = lf.Fit(lf.baselines.FastICA(3, contrast="cube"), samples=500, seed=5)
     run = lf.Experiment(task, method=method).run()
@@ -30,7 +45,11 @@ def test_arrays_are_those_of_the_python_call(capsys):
 
 @pytest.mark.parametrize("name", vars(lf.baselines) and registered("baseline"))
 def test_every_method_takes_one_law(name, capsys):
-    steps = ["--steps", "4"] if "steps" in {field.name for field, _ in fields(registered("baseline")[name])} else []
+    steps = (
+        ["--steps", "4"]
+        if "steps" in {field.name for field, _ in fields(registered("baseline")[name])}
+        else []
+    )
     main(["baseline", name, "ising", *KUR[3:], *steps, "--members", "2"])
     out = capsys.readouterr().out
     assert "of 6 fields localized (IPR above 0.400)" in out and "on 500 samples" in out
@@ -47,7 +66,20 @@ def test_files_of_data(capsys, folder):
     generator = np.random.default_rng(0)
     for name in ("a.npy", "b.npy"):
         np.save(name, generator.laplace(size=(200, 5)))
-    main(["baseline", "pca", "a.npy", "b.npy", "--samples", "300", "--components", "2", "--out", "run.npz"])
+    main(
+        [
+            "baseline",
+            "pca",
+            "a.npy",
+            "b.npy",
+            "--samples",
+            "300",
+            "--components",
+            "2",
+            "--out",
+            "run.npz",
+        ]
+    )
     task = lf.Discrimination(*(lf.stimuli.Samples(name) for name in ("a.npy", "b.npy")))
     run = lf.Experiment(task, method=lf.Fit(lf.baselines.PCA(2), samples=300)).run()
     with np.load("run.npz", allow_pickle=False) as found:
@@ -56,11 +88,17 @@ def test_files_of_data(capsys, folder):
     assert "of 2 fields localized" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("line", ["baseline", "baseline --help", "baseline pca", "baseline ica --help"])
+@pytest.mark.parametrize(
+    "line", ["baseline", "baseline --help", "baseline pca", "baseline ica --help"]
+)
 def test_help_lists_what_there_is(line, capsys):
     main(line.split())
-    names = registered("stimulus" if "ca" in line.split()[-1] or len(line.split()) > 2 else "baseline")
-    listed = [text.split()[0] for text in capsys.readouterr().out.splitlines() if text.startswith("  ")]
+    names = registered(
+        "stimulus" if "ca" in line.split()[-1] or len(line.split()) > 2 else "baseline"
+    )
+    listed = [
+        text.split()[0] for text in capsys.readouterr().out.splitlines() if text.startswith("  ")
+    ]
     assert set(names) <= set(listed)
 
 

@@ -106,9 +106,14 @@ def test_mistake_in_a_shell(line, inhabited, run):
 
 def test_python_m_is_the_same_program(inhabited):
     done = subprocess.run(
-        [sys.executable, "-m", "localfields.cli", "nothing"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "localfields.cli", "nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 2 and done.stderr.startswith("localfields: The command must be one of")
+    assert done.returncode == 2 and done.stderr.startswith(
+        "localfields: The command must be one of"
+    )
 
 
 def test_interrupt_is_one_line(folder, monkeypatch, capsys):
@@ -125,7 +130,9 @@ def test_interrupt_is_one_line(folder, monkeypatch, capsys):
 
 @pytest.mark.parametrize("line", ["--help", "sample --help"])
 def test_a_reader_that_goes_away_is_no_error(line, folder):
-    program = subprocess.Popen([SCRIPT, *line.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [SCRIPT, *line.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     program.stdout.close()
     assert program.stderr.read() == ""
     program.stderr.close()
@@ -169,7 +176,9 @@ except SystemExit:
     pass
 print(*(name for name in ("jax", "numpy", "scipy", "matplotlib", "equinox", "tyro", "rich") if name in sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ
+    )
     assert done.stdout.splitlines()[-1] == ""
 
 
@@ -186,7 +195,9 @@ def test_help_of_a_stimulus_tells_its_fields(name, capsys):
     main(["sample", name, "--help"])
     out = " ".join(capsys.readouterr().out.replace("│", " ").split())
     cls = registered("stimulus")[name]
-    typed = [(field.name, say) for field, say in fields(cls) if not isinstance(say.kind, Row)]  # arrays: from Python
+    typed = [
+        (field.name, say) for field, say in fields(cls) if not isinstance(say.kind, Row)
+    ]  # arrays: from Python
     assert "shape" in (typed[0][0], typed[1][0])  # or the data, and then their shape
     for field, say in typed:
         symbol = f"{say.symbol}: " if say.symbol else ""

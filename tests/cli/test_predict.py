@@ -43,7 +43,11 @@ def test_report_and_file_are_those_of_the_python_call(asked, folder, capsys):
     text = (folder / "x.json").read_text(encoding="utf-8")
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert repr(lf.from_json(found.pop("task"))) == repr(task)
-    assert (found.pop("starts"), found.pop("seed"), found.pop("localfields")) == (3, 5, lf.__version__)
+    assert (found.pop("starts"), found.pop("seed"), found.pop("localfields")) == (
+        3,
+        5,
+        lf.__version__,
+    )
     assert set(found) == {field.name for field in dataclasses.fields(wanted)} - {"flow"}
     np.testing.assert_array_equal(found.pop("field"), wanted.field)
     np.testing.assert_array_equal(found.pop("peak"), wanted.peak)
@@ -61,9 +65,25 @@ def plain(value):
 
 def test_every_option_reaches_the_prediction(quick):
     options = "--labels 0,2,1 --proportions 0.25,0.25,0.5 --loss absolute --l1 0.1 --l2 0.2 --starts 7 --seed 9"
-    main(["predict", "nlgp", "--shape", "12", "--xi", "0.3,0.5,1", "--gain", "3,4,5", *options.split()])
+    main(
+        [
+            "predict",
+            "nlgp",
+            "--shape",
+            "12",
+            "--xi",
+            "0.3,0.5,1",
+            "--gain",
+            "3,4,5",
+            *options.split(),
+        ]
+    )
     ((task, settings),) = quick
-    assert [(one.xi, one.gain, one.shape) for one in task.stimuli] == [(0.3, 3, (12,)), (0.5, 4, (12,)), (1, 5, (12,))]
+    assert [(one.xi, one.gain, one.shape) for one in task.stimuli] == [
+        (0.3, 3, (12,)),
+        (0.5, 4, (12,)),
+        (1, 5, (12,)),
+    ]
     assert (task.labels, task.proportions) == ((0.0, 2.0, 1.0), (0.25, 0.25, 0.5))
     assert (task.loss, task.l1, task.l2) == ("absolute", 0.1, 0.2)
     assert settings == {"starts": 7, "seed": 9}
@@ -77,7 +97,10 @@ def test_lines_fit_the_terminal(columns, quick, asked, capsys, monkeypatch):
     assert max(map(len, out.splitlines())) <= columns
     report = out.split("\n\n")[0]
     assert " ".join(report.split()) == " ".join(str(asked[1]).split())
-    assert {len(line) - len(line.lstrip()) for line in report.splitlines()} == {0, 19}  # under the second column
+    assert {len(line) - len(line.lstrip()) for line in report.splitlines()} == {
+        0,
+        19,
+    }  # under the second column
 
 
 def test_a_picture_takes_the_name_of_the_stimulus(quick, folder, capsys):
@@ -90,7 +113,11 @@ def test_a_picture_takes_the_name_of_the_stimulus(quick, folder, capsys):
 def test_no_theory_is_an_answer(options, folder, capsys):
     main([*LINE.split(), *options.split(), "--out", "x.json", "--plot"])
     out, err = capsys.readouterr()
-    assert err == "" and out.startswith("verdict            undecided") and "No theory here covers" in out
+    assert (
+        err == ""
+        and out.startswith("verdict            undecided")
+        and "No theory here covers" in out
+    )
     assert "predicted field" not in out
     found = json.loads((folder / "x.json").read_text(encoding="utf-8"))
     assert (found["verdict"], found["field"], found["ipr"]) == ("undecided", None, None)
@@ -100,7 +127,11 @@ def test_no_theory_is_an_answer(options, folder, capsys):
 def test_infinite_numbers_are_legal_json(folder):
     main("predict kur --shape 12 --k 3 --xi 0.5,1 --loss absolute --out x.json".split())
     found = json.loads((folder / "x.json").read_text(encoding="utf-8"))
-    assert (float(found["excess_kurtosis"]), found["tail_index"], found["onset"]) == (math.inf, 3.0, None)
+    assert (float(found["excess_kurtosis"]), found["tail_index"], found["onset"]) == (
+        math.inf,
+        3.0,
+        None,
+    )
 
 
 # -- pictures of characters -------------------------------------------------------------------------------------
@@ -133,7 +164,9 @@ def test_bars_are_as_long_as_weights(sign, sites, per_site):
     up = field >= 0
     axis = (first + length[:, 0])[up]
     assert len(set(axis)) == 1 and set(first[~up]) == set(axis)
-    assert lines[0].split()[0] == f"{field.max():.3g}" and lines[-3].split()[0] == f"{field.min():.3g}"
+    assert (
+        lines[0].split()[0] == f"{field.max():.3g}" and lines[-3].split()[0] == f"{field.min():.3g}"
+    )
     assert lines[-1].split() == ["site", "0", str(sites - 1)]
     assert max(map(len, lines)) <= 70
 
@@ -147,7 +180,9 @@ def test_a_single_weight_among_many_sites_is_seen():
     assert columns.index(longest) == 617 // math.ceil(1000 / 120)
 
 
-@pytest.mark.parametrize("field", [np.zeros(7), np.full(7, 0.3), np.full(7, -0.3), np.zeros((3, 4))])
+@pytest.mark.parametrize(
+    "field", [np.zeros(7), np.full(7, 0.3), np.full(7, -0.3), np.zeros((3, 4))]
+)
 def test_flat_fields_are_drawn(field):
     assert len(draw_field(field, 80)) > 2
 
@@ -166,7 +201,11 @@ def test_a_large_torus_is_coarse_and_shows_its_peak():
     lines = draw_field(field, 80)
     rows = [line[3:-1] for line in lines[1:-2]]
     assert (len(rows), len(rows[0])) == (25, 2 * 13)  # groups of 4 × 4
-    places = [(r, c // 2) for (r, row), c in itertools.product(enumerate(rows), range(0, 26, 2)) if row[c] == "█"]
+    places = [
+        (r, c // 2)
+        for (r, row), c in itertools.product(enumerate(rows), range(0, 26, 2))
+        if row[c] == "█"
+    ]
     assert places == [(71 // 4, 22 // 4)] and max(map(len, lines)) <= 80
 
 
@@ -184,20 +223,31 @@ def boxes(figure):
     for ax in figure.axes:
         if not ax.axison:
             continue
-        texts += [ax.title, ax.xaxis.label, ax.yaxis.label, *(ax.get_legend().get_texts() if ax.get_legend() else [])]
+        texts += [
+            ax.title,
+            ax.xaxis.label,
+            ax.yaxis.label,
+            *(ax.get_legend().get_texts() if ax.get_legend() else []),
+        ]
         for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
             ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
             texts += [label for place, label in ticks if min(limits) <= place <= max(limits)]
-    return {text: text.get_window_extent() for text in texts if text.get_text() and text.get_visible()}
+    return {
+        text: text.get_window_extent() for text in texts if text.get_text() and text.get_visible()
+    }
 
 
 def assert_legible(figure):
     found = boxes(figure)
     assert len(found) > 20
     for one, box in found.items():
-        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, one
+        assert (
+            box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+        ), one
     for (one, box), (other, second) in itertools.combinations(found.items(), 2):
-        apart = box.x1 <= second.x0 or second.x1 <= box.x0 or box.y1 <= second.y0 or second.y1 <= box.y0
+        apart = (
+            box.x1 <= second.x0 or second.x1 <= box.x0 or box.y1 <= second.y0 or second.y1 <= box.y0
+        )
         assert apart, (one, other)
 
 
@@ -224,7 +274,9 @@ def made_up(prediction, shape, ends):
 TASKS = {
     "a torus": lambda s: [s.NLGP((6, 8), gain=100.0, xi=xi) for xi in (0.3, 0.5)],
     "heavy tails": lambda s: [s.Kur((12,), k=3.0, xi=xi) for xi in (0.5, 1.0)],
-    "atoms of unlike weight": lambda s: [s.BlockPulse((12,), length=n, coding="zero-one") for n in (2, 3)],
+    "atoms of unlike weight": lambda s: [
+        s.BlockPulse((12,), length=n, coding="zero-one") for n in (2, 3)
+    ],
     "five classes": lambda s: [s.Ising((12,), coupling=j) for j in (0.1, 0.2, 0.3, 0.4, 0.5)],
     "elliptical": lambda s: [s.StudentT((12,), xi=xi) for xi in (0.5, 1.0)],
     "normal": lambda s: [s.Gaussian((12,), xi=xi) for xi in (0.5, 1.0)],
@@ -238,14 +290,19 @@ def test_no_words_of_the_page_overlap(name, asked):
     assert_legible(figure)
     covariance, law, amplifier, fields, ipr = figure.axes[:5]
     assert len(covariance.get_legend().get_texts()) == len(task.stimuli)
-    assert bool(fields.images) == (len(task.shape) == 2) and bool(fields.lines) == (len(task.shape) == 1)
+    assert bool(fields.images) == (len(task.shape) == 2) and bool(fields.lines) == (
+        len(task.shape) == 1
+    )
     names = [text.get_text() for text in ipr.get_legend().get_texts()]
     assert {"ends localized", "ends otherwise", "localized from here"} <= set(names)
     assert localized_from(task.size) in [line.get_ydata()[0] for line in ipr.lines]
     kurtosis = task.stimuli[-1].marginal().excess_kurtosis
     told = law.get_title().split()[-1].replace("−", "-").replace("∞", "inf")
     assert math.isclose(float(told), kurtosis, rel_tol=0.01, abs_tol=1e-5)
-    shaded = {text.get_text() for text in amplifier.get_legend().get_texts()} & {"super-linear", "sub-linear"}
+    shaded = {text.get_text() for text in amplifier.get_legend().get_texts()} & {
+        "super-linear",
+        "sub-linear",
+    }
     wanted = {"heavy tails": {"sub-linear"}, "elliptical": {"sub-linear"}, "normal": set()}
     assert shaded == wanted.get(name, {"super-linear"})
 
@@ -266,14 +323,18 @@ def test_the_page_of_the_flow(asked):
 
 def test_words_that_overlap_are_caught(asked):
     figure = prediction_figure(*asked)
-    figure.axes[0].set_title("covariance of all the classes that are to be told apart, in words that run on")
+    figure.axes[0].set_title(
+        "covariance of all the classes that are to be told apart, in words that run on"
+    )
     with pytest.raises(AssertionError):
         assert_legible(figure)
 
 
 def test_the_page_without_a_flow_has_one_row(asked):
     task, prediction = asked
-    figure = prediction_figure(task, dataclasses.replace(prediction, flow=None, field=None, reason="word " * 60))
+    figure = prediction_figure(
+        task, dataclasses.replace(prediction, flow=None, field=None, reason="word " * 60)
+    )
     assert len(figure.axes) == 3
     assert_legible(figure)
 
@@ -317,7 +378,10 @@ def test_mistake_is_one_line(line, folder, quick, capsys):
     out, err = capsys.readouterr()
     assert (stop.value.code, out, quick) == (2, "", [])  # and found before the work
     assert err.startswith("localfields: ") and len(err.splitlines()) == 1 and MISTAKES[line] in err
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {"old.json": "mine", "drawn.png": "mine"}
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        "old.json": "mine",
+        "drawn.png": "mine",
+    }
 
 
 def test_a_file_is_replaced_when_asked(quick, folder):
@@ -343,11 +407,19 @@ def test_help(capsys):
     assert "localfields predict kur --k 10 --xi 1,3" in capsys.readouterr().out
     main(["predict", "kur", "--help"])
     out = capsys.readouterr().out
-    assert all(f"--{name}" in out for name in ("xi", "k", "labels", "loss", "starts", "seed", "out", "plot"))
+    assert all(
+        f"--{name}" in out
+        for name in ("xi", "k", "labels", "loss", "starts", "seed", "out", "plot")
+    )
 
 
 def test_the_compiled_flow_is_kept_between_runs(run, folder, monkeypatch):
-    monkeypatch.delenv("EQX_ON_ERROR", raising=False)  # with checks of the integrator's own it could not be kept
-    done = run(*"predict gaussian --shape 6 --xi 0.5,1 --starts 1".split(), env={"XDG_CACHE_HOME": str(folder)})
+    monkeypatch.delenv(
+        "EQX_ON_ERROR", raising=False
+    )  # with checks of the integrator's own it could not be kept
+    done = run(
+        *"predict gaussian --shape 6 --xi 0.5,1 --starts 1".split(),
+        env={"XDG_CACHE_HOME": str(folder)},
+    )
     assert done.returncode == 0, done.stderr
     assert list(folder.rglob("jit__follow*"))

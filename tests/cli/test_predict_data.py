@@ -18,7 +18,10 @@ from localfields.plots.data import prediction_page
 @pytest.fixture(scope="module")
 def arrays():
     with jax.enable_x64(False):
-        return [np.asarray(lf.stimuli.NLGP((12,), xi=xi, gain=3.0).sample(c, 800)) for c, xi in enumerate((0.5, 1.2))]
+        return [
+            np.asarray(lf.stimuli.NLGP((12,), xi=xi, gain=3.0).sample(c, 800))
+            for c, xi in enumerate((0.5, 1.2))
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +47,29 @@ def same(stimulus, wanted):
 
 def test_two_files_are_two_classes_and_the_report_is_python_s(files, asked, capsys):
     task, wanted = asked
-    main(["predict", "short.npy", "long.npy", "--starts", "3", "--seed", "5", "--out", "x.json", "--plot"])
+    main(
+        [
+            "predict",
+            "short.npy",
+            "long.npy",
+            "--starts",
+            "3",
+            "--seed",
+            "5",
+            "--out",
+            "x.json",
+            "--plot",
+        ]
+    )
     out, err = capsys.readouterr()
     assert err == ""
     said = [line for line in str(wanted).splitlines() if len(line) < 160]
     assert all(line in out for line in said) and f"verdict            {wanted.verdict}" in out
     assert out.endswith("wrote x.json\ndrew x.png\n")
-    found = json.loads((files / "x.json").read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    found = json.loads(
+        (files / "x.json").read_text(),
+        parse_constant=lambda name: pytest.fail(f"{name} is not JSON"),
+    )
     assert found["verdict"] == wanted.verdict and found["doubts"] == list(wanted.doubts)
     assert found["evidence"][1]["kurtosis"]["low"] == wanted.evidence[1].kurtosis.low
     assert found["evidence"][1]["check"]["shift"]["tries"] == wanted.evidence[1].check.shift.tries
@@ -62,7 +81,9 @@ def test_two_files_are_two_classes_and_the_report_is_python_s(files, asked, caps
 
 def test_labels_or_blurs_make_classes_of_one_file(files, arrays, quick):
     main(["predict", "both.npz", "--classes", "labels.npy", "--symmetry", "shifts-and-signs"])
-    main(["predict", "long.npy", "--blur", "0,0.5,2", "--preprocess", "center", "--labels", "signs"])
+    main(
+        ["predict", "long.npy", "--blur", "0,0.5,2", "--preprocess", "center", "--labels", "signs"]
+    )
     main(["predict", "long.npy", "--shape", "3x4", "--loss", "absolute"])
     labelled, blurred, shaped = (task for task, _ in quick)
     for stimulus, array in zip(labelled.stimuli, arrays, strict=True):
@@ -96,15 +117,28 @@ def test_the_page_needs_no_other_file(files, asked, quick, capsys):
     text = (files / "page.html").read_text(encoding="utf-8")
     reader = Reader()
     reader.feed(text)
-    assert reader.open == [] and len(reader.sources) == 1 and reader.sources[0].startswith("data:image/png;base64,")
-    for words in (asked[1].verdict, "S1, far sites", "S2, shifts", "S3, signs", "excess kurtosis", "short.npy"):
+    assert (
+        reader.open == []
+        and len(reader.sources) == 1
+        and reader.sources[0].startswith("data:image/png;base64,")
+    )
+    for words in (
+        asked[1].verdict,
+        "S1, far sites",
+        "S2, shifts",
+        "S3, signs",
+        "excess kurtosis",
+        "short.npy",
+    ):
         assert words in text
     assert "http" not in text
 
 
 def test_what_a_page_says_is_escaped(asked):
     task, said = asked
-    page = prediction_page(task, lf.theory.DataPrediction(**{**vars(said), "reason": "<b>1 & 2</b>"}))
+    page = prediction_page(
+        task, lf.theory.DataPrediction(**{**vars(said), "reason": "<b>1 & 2</b>"})
+    )
     assert "&lt;b&gt;1 &amp; 2&lt;/b&gt;" in page and "<b>" not in page
 
 

@@ -39,7 +39,10 @@ def report(tmp_path_factory):
             time.sleep(0.1)
     else:
         done = shell("reproduce", "fig2", "--out", folder, "--store", shared / "runs")
-        publish(printed, lambda path: path.write_text(json.dumps([done.returncode, done.stderr, done.stdout])))
+        publish(
+            printed,
+            lambda path: path.write_text(json.dumps([done.returncode, done.stderr, done.stdout])),
+        )
     code, err, out = json.loads(printed.read_text())
     assert (code, err) == (0, "")
     return folder, out
@@ -69,7 +72,9 @@ def erf_kurtosis(gain):
     """Kurtosis of erf(gZ), by integrating over the normal density."""
 
     def moment(order):
-        return 2 * integral(lambda z: erf(gain * z) ** order * math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi), 0, 12)
+        return 2 * integral(
+            lambda z: erf(gain * z) ** order * math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi), 0, 12
+        )
 
     return moment(4) / moment(2) ** 2
 
@@ -149,7 +154,9 @@ def test_claims(ledger):
 def test_verdicts_follow_from_the_numbers(ledger):
     for name, digits in (("K1", 0), ("K3", 2), ("K4", 2)):
         claim = ledger[name]
-        agree = np.round(numbers(claim["measured"]), digits) == np.round(numbers(claim["published"]), digits)
+        agree = np.round(numbers(claim["measured"]), digits) == np.round(
+            numbers(claim["published"]), digits
+        )
         assert (claim["verdict"] == "reproduced") == agree.all(), name
     # K2 is published from samples: it agrees within two standard errors of 10 000 normal values, √(24/n) each.
     assert abs(numbers(ledger["K2"]["measured"])[0] - 2.99) < 2 * math.sqrt(24 / 10_000)
@@ -189,7 +196,9 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         values = dict(attrs)
-        self.links += [values[name] for name in ("src", "href", "srcset", "data", "action") if name in values]
+        self.links += [
+            values[name] for name in ("src", "href", "srcset", "data", "action") if name in values
+        ]
         if "id" in values:
             self.ids.append(values["id"])
             if tag == "tr":
@@ -205,7 +214,12 @@ def test_the_page_stands_by_itself(report, ledger):
     page = Page(text)
     assert page.rows == list(ledger)
     assert not {"script", "link", "iframe", "object", "base"} & set(page.tags)
-    assert "url(" not in text and "@import" not in text and "http://" not in text and "https://" not in text
+    assert (
+        "url(" not in text
+        and "@import" not in text
+        and "http://" not in text
+        and "https://" not in text
+    )
     embedded = [link for link in page.links if link.startswith("data:image/png;base64,")]
     within = [link for link in page.links if link.startswith("#")]
     assert sorted(embedded + within) == sorted(page.links) and len(embedded) == 1
@@ -213,7 +227,10 @@ def test_the_page_stands_by_itself(report, ledger):
     assert base64.b64decode(embedded[0].partition(",")[2]) == (folder / "fig2.png").read_bytes()
     shown = "".join(page.text)
     for claim in ledger.values():
-        assert all(claim[part] in shown for part in ("statement", "published", "measured", "verdict", "reason"))
+        assert all(
+            claim[part] in shown
+            for part in ("statement", "published", "measured", "verdict", "reason")
+        )
 
 
 def test_the_same_as_markdown(report, ledger):

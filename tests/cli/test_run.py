@@ -48,7 +48,20 @@ def test_options_and_a_file_name_the_same_run(folder, capsys):
 
 def test_every_option_reaches_the_experiment():
     options = "--network committee --hidden 4 --init-scale 0.1 --l2 0.01 --members 2 --what ipr,loss --rest 0.001"
-    main(["run", "nlgp", "--xi", "0.3,0.7", "--gain", "3", *SMALL, *options.split(), "--store", "kept"])
+    main(
+        [
+            "run",
+            "nlgp",
+            "--xi",
+            "0.3,0.7",
+            "--gain",
+            "3",
+            *SMALL,
+            *options.split(),
+            "--store",
+            "kept",
+        ]
+    )
     (entry,) = lf.Store("kept").list()
     one = lf.Experiment.of(entry.spec)
     assert (one.network.hidden, one.network.init_scale, one.task.l2) == (4, 0.1, 0.01)
@@ -79,11 +92,17 @@ def test_ctrl_c_keeps_what_was_done(folder):
         "main(sys.argv[1:])\n"
     )
     done = subprocess.run(
-        [SCRIPT.with_name("python"), script, *words], capture_output=True, text=True, check=False, timeout=120
+        [SCRIPT.with_name("python"), script, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert done.returncode == 130 and "goes on from there" in done.stderr, done.stderr
     assert lf.Store().digests() == [] and len(os.listdir("runs/checkpoints")) == 1
-    done = subprocess.run([SCRIPT, *words], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [SCRIPT, *words], capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0 and "stored as" in done.stdout, done.stderr
     assert os.listdir("runs/checkpoints") == []
 

@@ -57,7 +57,9 @@ def test_list(store, capsys):
     assert rows[0] == {
         "run": entry.digest[:12],
         "stored": entry.created[:16].replace("T", " "),
-        "stimuli": "nlgp 40 xi=1,3 gain=5" if rows[0]["stimuli"].startswith("nlgp 40 xi") else "nlgp 40 gain=5 xi=1,3",
+        "stimuli": "nlgp 40 xi=1,3 gain=5"
+        if rows[0]["stimuli"].startswith("nlgp 40 xi")
+        else "nlgp 40 gain=5 xi=1,3",
         "network": "single-neuron",
         "method": "independent",
         "steps": "100",
@@ -96,7 +98,10 @@ def test_a_long_list_in_a_terminal_is_plain(store, capsys, monkeypatch):
 
 def test_the_place(store, folder, capsys, monkeypatch):
     main(["runs", "list", "--store", "elsewhere"])
-    assert capsys.readouterr().out == f"no runs in {folder / 'elsewhere'}\n" and not (folder / "elsewhere").exists()
+    assert (
+        capsys.readouterr().out == f"no runs in {folder / 'elsewhere'}\n"
+        and not (folder / "elsewhere").exists()
+    )
     monkeypatch.setenv("LOCALFIELDS_STORE", str(folder / "other"))
     main(["runs", "list"])
     assert capsys.readouterr().out == f"no runs in {folder / 'other'}\n"
@@ -130,7 +135,9 @@ def test_rm_asks(store, capsys, monkeypatch):
         main(["runs", "rm", one[:10]])
         out = capsys.readouterr().out
         assert one[:12] in out and "Remove 1 run? [y/N]" in out
-        assert ("removed" if left == 2 else "nothing removed") in out and len(store.digests()) == left
+        assert ("removed" if left == 2 else "nothing removed") in out and len(
+            store.digests()
+        ) == left
     main(["runs", "rm", "--yes", other[:10], store.digests()[-1]])
     assert store.digests() == []
 
@@ -160,17 +167,23 @@ def test_export_npz(store, capsys):
         for name in SERIES:
             np.testing.assert_array_equal(found[name], wanted.series[name])
         np.testing.assert_array_equal(found["onset_time"], wanted.events["onset"])
-        assert str(found["digest"]) == digest and json.loads(str(found["specification"]))["task"] == {"gain": 100.0}
+        assert str(found["digest"]) == digest and json.loads(str(found["specification"]))[
+            "task"
+        ] == {"gain": 100.0}
         assert found["outcome"].tolist() == ["diverged at step 7", "ok", "ok"]
 
 
 def test_export_netcdf(store):
-    digest = put(store, seed=9, made=trajectory(series={**plain().series, "own": np.ones((3, 4, 5))}))
+    digest = put(
+        store, seed=9, made=trajectory(series={**plain().series, "own": np.ones((3, 4, 5))})
+    )
     main(["runs", "export", digest, "--out", "run.nc"])
     wanted = store.load(digest)
     with xr.open_dataset("run.nc", engine="scipy") as found:
         np.testing.assert_array_equal(found["weights"], wanted.weights)
-        assert found["weights"].dims == ("member", "time", "neuron", "x") and found["own"].shape == (3, 4, 5)
+        assert found["weights"].dims == ("member", "time", "neuron", "x") and found[
+            "own"
+        ].shape == (3, 4, 5)
         assert found.attrs["digest"] == digest and found.attrs["stopped"] == "at rest"
 
 
@@ -193,7 +206,9 @@ def test_export_keeps_old_files(store, folder, capsys):
     digest = store.digests()[0]
     (folder / "run.csv").write_text("precious")
     assert stop(["runs", "export", digest, "--out", "run.csv"]) == 2
-    assert "--overwrite" in capsys.readouterr().err and (folder / "run.csv").read_text() == "precious"
+    assert (
+        "--overwrite" in capsys.readouterr().err and (folder / "run.csv").read_text() == "precious"
+    )
     main(["runs", "export", digest, "--out", "run.csv", "--overwrite"])
     assert (folder / "run.csv").read_text().startswith("member,")
 
@@ -215,7 +230,12 @@ def test_verify(store, capsys):
     path.write_bytes(content)
     assert stop(["runs", "verify"]) == 1
     first, last = capsys.readouterr().out.splitlines()
-    assert one[:12] in first and "checksum" in first and "runs rm" in first and last.endswith("checked: 1 damaged")
+    assert (
+        one[:12] in first
+        and "checksum" in first
+        and "runs rm" in first
+        and last.endswith("checked: 1 damaged")
+    )
     assert stop(["runs", "verify", one[:9], other]) == 1
     main(["runs", "verify", other])
     assert "1 runs" in capsys.readouterr().out.splitlines()[-1]
@@ -266,8 +286,18 @@ def test_help(capsys):
 
 def test_runs_that_are_no_experiments_are_listed(folder, capsys):
     store = Store("any")
-    odd = [{}, {"task": 1, "method": [], "network": "x"}, {"task": {"stimuli": [1]}}, {"task": {"stimuli": []}}]
-    odd.append({"task": {"stimuli": [{"type": "stimulus/a"}, {"type": "stimulus/b"}]}, "method": {"type": "method/m"}})
+    odd = [
+        {},
+        {"task": 1, "method": [], "network": "x"},
+        {"task": {"stimuli": [1]}},
+        {"task": {"stimuli": []}},
+    ]
+    odd.append(
+        {
+            "task": {"stimuli": [{"type": "stimulus/a"}, {"type": "stimulus/b"}]},
+            "method": {"type": "method/m"},
+        }
+    )
     for spec in odd:
         store.save(*named(spec), trajectory(outcome=(Outcome("ok", 1),) * 3))
     main(["runs", "list", "--store", "any"])

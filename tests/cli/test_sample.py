@@ -46,7 +46,9 @@ def test_archive_holds_the_specification(folder):
         assert sorted(archive) == ["seed", "specification", "x"]
         stimulus = lf.from_json(json.loads(str(archive["specification"])))
         assert stimulus.to_json() == NLGP.to_json()
-        np.testing.assert_array_equal(archive["x"], stimulus.sample(int(archive["seed"]), len(archive["x"])))
+        np.testing.assert_array_equal(
+            archive["x"], stimulus.sample(int(archive["seed"]), len(archive["x"]))
+        )
 
 
 @pytest.mark.parametrize("seed", [0, 2**32 + 1, 2**53 + 1])
@@ -61,7 +63,9 @@ def test_a_torus(folder):
     with np.load(folder / "x.npz") as archive:
         stimulus = lf.from_json(json.loads(str(archive["specification"])))
         assert stimulus.shape == (6, 4)
-        np.testing.assert_array_equal(archive["x"], lf.stimuli.Kur((6, 4), xi=0.5, k=5.0).sample(0, 10))
+        np.testing.assert_array_equal(
+            archive["x"], lf.stimuli.Kur((6, 4), xi=0.5, k=5.0).sample(0, 10)
+        )
 
 
 def test_nested_specifications(folder):
@@ -69,7 +73,9 @@ def test_nested_specifications(folder):
     main(words.split())
     with np.load(folder / "x.npz") as archive:
         stimulus = lf.from_json(json.loads(str(archive["specification"])))
-    wanted = lf.stimuli.Copula(12, xi=1.0, marginal_law=lf.marginals.StudentT(9), kernel="periodized")
+    wanted = lf.stimuli.Copula(
+        12, xi=1.0, marginal_law=lf.marginals.StudentT(9), kernel="periodized"
+    )
     assert stimulus.to_json() == wanted.to_json()
 
 
@@ -99,7 +105,9 @@ def test_a_picture_is_not_overwritten_unasked(folder, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*LINE.split(), "--out", "x.npz", "--plot"])
     assert stop.value.code == 2 and "x.png" in capsys.readouterr().err
-    assert [path.name for path in folder.iterdir()] == ["x.png"]  # no samples either: it is seen before the work
+    assert [path.name for path in folder.iterdir()] == [
+        "x.png"
+    ]  # no samples either: it is seen before the work
 
 
 def half_written(error):
@@ -119,8 +127,14 @@ def test_a_full_disk_leaves_nothing_half_written(old, folder, monkeypatch, capsy
     with pytest.raises(SystemExit) as stop:
         main([*LINE.split(), "--out", "x.npz", "--overwrite"])
     told = capsys.readouterr().err
-    assert stop.value.code == 2 and "The system says: No space left on device." in told and len(told.splitlines()) == 1
-    assert {path.name: path.read_text() for path in folder.iterdir()} == ({"x.npz": old} if old else {})
+    assert (
+        stop.value.code == 2
+        and "The system says: No space left on device." in told
+        and len(told.splitlines()) == 1
+    )
+    assert {path.name: path.read_text() for path in folder.iterdir()} == (
+        {"x.npz": old} if old else {}
+    )
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a bug")])
@@ -147,10 +161,14 @@ def test_a_picture_shows_something(line, folder, capsys):
     assert f"drew {name}" in capsys.readouterr().out
     picture = matplotlib.image.imread(folder / name)[..., :3]
     assert picture.shape[0] > 400 and picture.shape[1] > 1000
-    colored = np.ptp(picture, axis=2) > 0.2  # neither white nor black nor gray: curves, bars, images
+    colored = (
+        np.ptp(picture, axis=2) > 0.2
+    )  # neither white nor black nor gray: curves, bars, images
     assert colored.mean() > 0.005
     # In each quarter of the page there is something: samples to the left, covariance and marginal to the right.
-    assert all((quarter.min(axis=2) < 0.9).mean() > 0.005 for quarter in np.array_split(picture, 4, axis=1))
+    assert all(
+        (quarter.min(axis=2) < 0.9).mean() > 0.005 for quarter in np.array_split(picture, 4, axis=1)
+    )
 
 
 def test_without_a_file_a_table_is_shown(capsys, folder):
@@ -179,5 +197,7 @@ def test_defaults_are_the_python_defaults(folder):
 def test_a_warning_is_one_line(run):
     done = run("sample", "nlgp", "--shape", "12", "--num", "3")
     assert done.returncode == 0 and "kurtosis" in done.stdout
-    assert done.stderr.startswith("localfields: warning: The kernel is not positive on a lattice of shape (12,)")
+    assert done.stderr.startswith(
+        "localfields: warning: The kernel is not positive on a lattice of shape (12,)"
+    )
     assert len(done.stderr.splitlines()) == 1

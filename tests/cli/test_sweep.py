@@ -16,7 +16,9 @@ TRAINING = lf.Training(steps=6, batch=20, every=3, evaluate=10)
 
 
 def ising(low, high):
-    return lf.Discrimination(lf.stimuli.Ising((8,), coupling=low), lf.stimuli.Ising((8,), coupling=high))
+    return lf.Discrimination(
+        lf.stimuli.Ising((8,), coupling=low), lf.stimuli.Ising((8,), coupling=high)
+    )
 
 
 def sweep_in(store):
@@ -57,9 +59,7 @@ def test_pairs_names_and_lists():
 
 def test_a_sweep_from_a_file(folder, capsys):
     text = 'seeds = 2\n[task]\nstimuli = [{type = "ising", shape = [8], coupling = 0.3}, '
-    text += (
-        '{type = "ising", shape = [8], coupling = 0.7}]\n[method]\nsteps = 6\nbatch = 20\nevery = 3\nevaluate = 10\n'
-    )
+    text += '{type = "ising", shape = [8], coupling = 0.7}]\n[method]\nsteps = 6\nbatch = 20\nevery = 3\nevaluate = 10\n'
     (folder / "sweep.toml").write_text(text + '[axes]\nlearning_rate = "values:0.1:0.2"\n')
     main(["sweep", "sweep.toml"])
     assert "4 of 4 points" in capsys.readouterr().out
@@ -67,14 +67,37 @@ def test_a_sweep_from_a_file(folder, capsys):
 
 def test_failures_are_told_after_the_rest_is_done(capsys):
     with pytest.raises(SystemExit) as stop:
-        main(["sweep", "ising", "--coupling", "0.3,0.7", *SMALL, "--batch", "values:20:1", "--seeds", "2"])
+        main(
+            [
+                "sweep",
+                "ising",
+                "--coupling",
+                "0.3,0.7",
+                *SMALL,
+                "--batch",
+                "values:20:1",
+                "--seeds",
+                "2",
+            ]
+        )
     found = capsys.readouterr()
     assert stop.value.code == 1 and "2 of 4 points" in found.out
     assert found.err.count("\n") == 1 and "batch 1, seed 0 and 1 more: `batch` must be" in found.err
 
 
 def test_a_dry_run_computes_nothing(folder, capsys):
-    line = ["sweep", "ising", "--coupling", "0.3,0.7", *SMALL, "--seeds", "4", "--chunk", "2", "--dry-run"]
+    line = [
+        "sweep",
+        "ising",
+        "--coupling",
+        "0.3,0.7",
+        *SMALL,
+        "--seeds",
+        "4",
+        "--chunk",
+        "2",
+        "--dry-run",
+    ]
     main(line)
     assert capsys.readouterr().out.startswith("4 points in 2 runs; 0 points are in")
     main([*line, "--cluster", "slurm:2,queue=long,walltime=01:00:00"])

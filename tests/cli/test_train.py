@@ -13,7 +13,20 @@ import xarray as xr
 import localfields as lf
 from localfields.cli import main
 
-SMALL = ["--shape", "8", "--steps", "6", "--batch", "20", "--members", "2", "--every", "2", "--seed", "5"]
+SMALL = [
+    "--shape",
+    "8",
+    "--steps",
+    "6",
+    "--batch",
+    "20",
+    "--members",
+    "2",
+    "--every",
+    "2",
+    "--seed",
+    "5",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -23,10 +36,14 @@ def in_a_folder(tmp_path, monkeypatch):
 
 def test_arrays_are_those_of_the_python_call(capsys):
     main(["train", "ising", "--coupling", "0.3,0.7", *SMALL, "--out", "run.npz", "--plot"])
-    task = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=coupling) for coupling in (0.3, 0.7)))
+    task = lf.Discrimination(
+        *(lf.stimuli.Ising((8,), coupling=coupling) for coupling in (0.3, 0.7))
+    )
     record = lf.Record(every=2)
     with jax.enable_x64(False):
-        run = lf.train(task, lf.networks.SingleNeuron(), steps=6, batch=20, members=2, seed=5, record=record)
+        run = lf.train(
+            task, lf.networks.SingleNeuron(), steps=6, batch=20, members=2, seed=5, record=record
+        )
     with np.load("run.npz", allow_pickle=False) as found:
         np.testing.assert_array_equal(found["weights"], run.weights)
         np.testing.assert_array_equal(found["times"], run.times)
@@ -40,17 +57,42 @@ def test_arrays_are_those_of_the_python_call(capsys):
 
 def test_every_option_reaches_the_run():
     options = "--network committee --hidden 4 --activation sigmoid --bias trained --init-scale 0.1 --labels signs"
-    options += " --loss absolute --l2 0.01 --proportions 0.25,0.75 --estimator shared --optimizer adam"
+    options += (
+        " --loss absolute --l2 0.01 --proportions 0.25,0.75 --estimator shared --optimizer adam"
+    )
     options += " --precision float64"
-    main(["train", "nlgp", "--xi", "0.5,1", "--gain", "3", *SMALL, *options.split(), "--out", "run.nc"])
+    main(
+        [
+            "train",
+            "nlgp",
+            "--xi",
+            "0.5,1",
+            "--gain",
+            "3",
+            *SMALL,
+            *options.split(),
+            "--out",
+            "run.nc",
+        ]
+    )
     with xr.open_dataset("run.nc", engine="scipy") as data:
         assert dict(data.sizes) == {"member": 2, "time": 4, "neuron": 4, "x": 8}
         assert {"weights", "biases", "loss", "accuracy"} <= set(data)
         assert data["weights"].dtype == np.float64
         specification = json.loads(data.attrs["specification"])
     network, task = lf.from_json(specification["network"]), lf.from_json(specification["task"])
-    assert (network.hidden, network.activation, network.bias, network.init_scale) == (4, "sigmoid", "trained", 0.1)
-    assert (task.labels, task.loss, task.l2, task.proportions) == ("signs", "absolute", 0.01, (0.25, 0.75))
+    assert (network.hidden, network.activation, network.bias, network.init_scale) == (
+        4,
+        "sigmoid",
+        "trained",
+        0.1,
+    )
+    assert (task.labels, task.loss, task.l2, task.proportions) == (
+        "signs",
+        "absolute",
+        0.01,
+        (0.25, 0.75),
+    )
     assert [stimulus.xi for stimulus in task.stimuli] == [0.5, 1.0]
     assert (specification["estimator"], specification["optimizer"]) == ("shared", "adam")
 

@@ -25,7 +25,11 @@ PAGES = {
 # Found by other ways than by a room.
 ALSO = {
     "tasks": ["localfields.from_json", "localfields.InputError", "localfields.fields"],
-    "app": ["localfields.app.server.serve", "localfields.app.presets.presets", "localfields.app.limits.Limits"],
+    "app": [
+        "localfields.app.server.serve",
+        "localfields.app.presets.presets",
+        "localfields.app.limits.Limits",
+    ],
 }
 
 
@@ -57,7 +61,9 @@ def _offered(name, value):
 
 def _defined(module):
     found = [
-        name for name, value in vars(module).items() if _offered(name, value) and value.__module__ == module.__name__
+        name
+        for name, value in vars(module).items()
+        if _offered(name, value) and value.__module__ == module.__name__
     ]
     return [f"{module.__name__}.{name}" for name in found]
 

@@ -63,5 +63,7 @@ def prose(path):
     """A page without its blocks, code and addresses: what is read as words. Lines keep their numbers."""
     text = path.read_text(encoding="utf-8")
     for pattern in (r"^```.*?^```$", r"<!--.*?-->", r"`[^`]+?`", r"\]\([^)]*\)", r"https?://\S+"):
-        text = re.sub(pattern, lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(
+            pattern, lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL
+        )
     return text

@@ -14,7 +14,9 @@ NAMES = all_names()
 
 @pytest.mark.parametrize("page", NAMES)
 def test_the_reference_is_complete(page):
-    listed = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference" / f"{page}.md").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^::: (\S+)$", (ROOT / "docs" / "reference" / f"{page}.md").read_text(), re.MULTILINE
+    )
     assert sorted(listed) == sorted({documented_as(name) for name in NAMES[page]})
 
 

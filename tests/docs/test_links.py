@@ -19,7 +19,9 @@ def without_code(text, inline=True):
 def anchors(path):
     """The names of a page's headings, as its Markdown makes them, and those of documented objects."""
     text = path.read_text(encoding="utf-8")
-    found = set(re.findall(r"^::: (\S+)", text, re.MULTILINE)) | set(re.findall(r"\{ ?#([\w-]+)", text))
+    found = set(re.findall(r"^::: (\S+)", text, re.MULTILINE)) | set(
+        re.findall(r"\{ ?#([\w-]+)", text)
+    )
     for heading in re.findall(r"^#+ (.+)$", without_code(text, inline=False), re.MULTILINE):
         plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
         found.add(re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower()))
@@ -45,13 +47,19 @@ def test_links_lead_somewhere(path):
     wrong = {link: why for link in LINK.findall(without_code(text)) if (why := broken(path, link))}
     assert not wrong
     # Files that are named, not linked: `tests/theory/networks/test_gated.py`.
-    missing = [name for name in NAMED.findall(without_code(text, inline=False)) if not (ROOT / name).exists()]
+    missing = [
+        name
+        for name in NAMED.findall(without_code(text, inline=False))
+        if not (ROOT / name).exists()
+    ]
     assert not missing
 
 
 def test_links_to_other_hosts_are_few():
     abroad = {
-        link for path in pages() for link in re.findall(r"https?://[^\s)>`\"]+", path.read_text(encoding="utf-8"))
+        link
+        for path in pages()
+        for link in re.findall(r"https?://[^\s)>`\"]+", path.read_text(encoding="utf-8"))
     }
     print(*sorted(abroad), sep="\n")  # to be looked at: pytest -s
     assert len(abroad) < 40

@@ -11,7 +11,12 @@ from playwright.sync_api import sync_playwright
 
 pytestmark = pytest.mark.browser
 
-QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+QUIET = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 class Silent(http.server.SimpleHTTPRequestHandler):
@@ -21,7 +26,9 @@ class Silent(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address(site):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=site)) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Silent, directory=site)
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()

@@ -10,7 +10,12 @@ import pytest
 import localfields
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 MATHEMATICS = sorted((ROOT / "docs" / "mathematics").glob("*.md"))
 
 DOTTED = re.compile(r"`(localfields(?:\.\w+)+)(?:\(\))?`")
@@ -42,7 +47,9 @@ def missing(page):
             lost.append(name)
     for file, test in FILE.findall(page):
         path = ROOT / file
-        if not path.exists() or (test and not re.search(rf"^def {test}\(", path.read_text("utf-8"), re.MULTILINE)):
+        if not path.exists() or (
+            test and not re.search(rf"^def {test}\(", path.read_text("utf-8"), re.MULTILINE)
+        ):
             lost.append(f"{file}::{test}" if test else file)
     return lost
 
@@ -70,7 +77,13 @@ def test_every_equation_has_its_code_and_its_test(path):
 
 
 def test_every_word_of_the_glossary_has_a_name_in_the_code():
-    rows = [line for line in (ROOT / "docs/glossary.md").read_text("utf-8").splitlines() if line.startswith("| ")][1:]
+    rows = [
+        line
+        for line in (ROOT / "docs/glossary.md").read_text("utf-8").splitlines()
+        if line.startswith("| ")
+    ][1:]
     words = [row.split("|")[1].strip() for row in rows]
     assert len(rows) > 40 and words == sorted(words, key=str.lower)
-    assert all(DOTTED.search(row.split("|")[-2]) or SHORT.search(row.split("|")[-2]) for row in rows)
+    assert all(
+        DOTTED.search(row.split("|")[-2]) or SHORT.search(row.split("|")[-2]) for row in rows
+    )

@@ -27,7 +27,11 @@ from localfields import _spec, _start, cli
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMPUTE = ("baseline", "predict", "reproduce", "run", "sample", "sweep", "train")
 KNOWN = ("python", "console", "sh", "toml", "json", "text", "")
-WITH_CODE = [path for path in pages() if any(one.language in ("python", "console", "sh") for one in blocks(path))]
+WITH_CODE = [
+    path
+    for path in pages()
+    if any(one.language in ("python", "console", "sh") for one in blocks(path))
+]
 
 
 class Ready(BaseException):
@@ -42,13 +46,17 @@ def folder(tmp_path, monkeypatch):
         np.save(tmp_path / f"{name}.npy", rng.normal(size=(64, 16)).astype(np.float32))
     np.save(tmp_path / "labels.npy", np.arange(64) % 2)
     (tmp_path / "photographs").mkdir()
-    matplotlib.image.imsave(tmp_path / "photographs" / "one.png", rng.uniform(size=(64, 64)), cmap="gray")
+    matplotlib.image.imsave(
+        tmp_path / "photographs" / "one.png", rng.uniform(size=(64, 64)), cmap="gray"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("LOCALFIELDS_STORE", raising=False)
     for room in lf._rooms:  # all classes are known before those of a page join them
         importlib.import_module(f"localfields.{room}")
-    monkeypatch.setattr(_spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()})
+    monkeypatch.setattr(
+        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+    )
     monkeypatch.setattr(_start, "PLUGINS", [])
     monkeypatch.setattr(_start, "MODULES", [])
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
@@ -65,7 +73,11 @@ def as_a_reader():
     ranks = jax.config.jax_numpy_rank_promotion
     jax.config.update("jax_numpy_rank_promotion", "allow")
     try:
-        with jax.enable_x64(False), warnings.catch_warnings(), matplotlib.rc_context({"backend": "agg"}):
+        with (
+            jax.enable_x64(False),
+            warnings.catch_warnings(),
+            matplotlib.rc_context({"backend": "agg"}),
+        ):
             yield
     finally:
         jax.config.update("jax_numpy_rank_promotion", ranks)
@@ -77,7 +89,9 @@ def test_its_blocks_run(path, folder, monkeypatch):
     with as_a_reader():
         for block in blocks(path):
             place = f"{path.relative_to(ROOT)}, line {block.line}"
-            assert block.language in KNOWN, f"{place}: say which language this is, or add it to those known"
+            assert block.language in KNOWN, (
+                f"{place}: say which language this is, or add it to those known"
+            )
             if block.word == "file":
                 (folder / block.value).write_text(block.text, encoding="utf-8")
             elif block.word == "not run":
@@ -118,7 +132,9 @@ def commands_and_output(text):
 
 def run_command(line, shown, place):
     words = shlex.split(line, comments=True)
-    assert words[0] == "localfields", f"{place}: only our own command is carried out, not {words[0]}"
+    assert words[0] == "localfields", (
+        f"{place}: only our own command is carried out, not {words[0]}"
+    )
     printed = call(words[1:], place)
     if shown.strip():
         told = f"{place}: {line}\nprints\n{printed}\nand not\n{shown}"
@@ -129,15 +145,23 @@ def read_command(line, place, monkeypatch):
     words = shlex.split(line, comments=True)
     if words[0] == "make":
         targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        assert all(word in targets for word in words[1:] if "=" not in word), f"{place}: no such target: {line}"
+        assert all(word in targets for word in words[1:] if "=" not in word), (
+            f"{place}: no such target: {line}"
+        )
     elif words[0] in ("python", "pytest"):
         named = [word.partition("::")[0] for word in words[1:] if "/" in word]
-        assert named and all((ROOT / word).exists() for word in named), f"{place}: no such file: {line}"
+        assert named and all((ROOT / word).exists() for word in named), (
+            f"{place}: no such file: {line}"
+        )
     else:
         assert words[0] == "localfields", f"{place}: not a command that a test can read: {line}"
         with monkeypatch.context() as patch:
             for name in COMPUTE:
-                patch.setattr(importlib.import_module(f"localfields.cli.{name}"), "use_compilation_cache", stop)
+                patch.setattr(
+                    importlib.import_module(f"localfields.cli.{name}"),
+                    "use_compilation_cache",
+                    stop,
+                )
             patch.setattr("localfields.app.server.serve", stop)
             with contextlib.suppress(Ready):
                 call(words[1:], place)

@@ -22,7 +22,9 @@ def test_the_claims_named_are_in_the_ledger():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     part = text[text.index("## Published against measured") : text.index("## Speed")]
     named = set(re.findall(r"\b[A-Z]\d[a-z]?\b|\bL3b\b", part))
-    figures = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/localfields/figures").glob("*.py"))
+    figures = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "src/localfields/figures").glob("*.py")
+    )
     assert named == {"K3", "K5", "L3b", "M2", "P1", "T1"}
     assert all(f'"{one}"' in figures for one in named)
     assert "20 published claims" in part and "14 are reproduced" in part and "Six differ" in part

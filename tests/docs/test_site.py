@@ -44,7 +44,9 @@ def fetched(page):
 
 def test_every_page_is_listed_once():
     listed = re.findall(r"^ +- .+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    assert sorted(listed) == sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))
+    assert sorted(listed) == sorted(
+        str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")
+    )
 
 
 def test_every_page_is_there(site):
@@ -68,9 +70,16 @@ def test_what_is_fetched_is_there(site):
     for page in site.rglob("*.html"):
         for one in fetched(page.read_text(encoding="utf-8")):
             name = re.split("[?#]", one)[0]
-            if page.name != "404.html" and name and name != "report/report.html" and not name.startswith("data:"):
+            if (
+                page.name != "404.html"
+                and name
+                and name != "report/report.html"
+                and not name.startswith("data:")
+            ):
                 assert (page.parent / name).is_file(), f"{page.name} names {one}"
-    fonts = re.findall(r"url\((fonts/[^)]+\.woff2)\)", (site / "assets" / "katex" / "katex.min.css").read_text())
+    fonts = re.findall(
+        r"url\((fonts/[^)]+\.woff2)\)", (site / "assets" / "katex" / "katex.min.css").read_text()
+    )
     assert fonts and all((site / "assets" / "katex" / one).is_file() for one in fonts)
 
 

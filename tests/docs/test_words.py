@@ -33,7 +33,13 @@ WORDS = {
     r"Ingrosso and Goldt": "Ingrosso & Goldt",
     r"ocurr\w*|occured|seperat\w*|dependan\w*|independan\w*": "check the spelling",
 }
-CAPITALS = {r"nlgp\b": "NLGP", r"ipr\b": "IPR", r"ising\b": "Ising", r"gaussian\b": "Gaussian", r"relu\b": "ReLU"}
+CAPITALS = {
+    r"nlgp\b": "NLGP",
+    r"ipr\b": "IPR",
+    r"ising\b": "Ising",
+    r"gaussian\b": "Gaussian",
+    r"relu\b": "ReLU",
+}
 
 
 def mistakes(text):
@@ -41,7 +47,9 @@ def mistakes(text):
     for patterns, flags in ((WORDS, re.IGNORECASE), (CAPITALS, 0)):
         for pattern, right in patterns.items():
             for one in re.finditer(rf"\b(?:{pattern})", text, flags):
-                found.append(f"line {text.count(chr(10), 0, one.start()) + 1}: {one[0]!r}; write {right!r}")
+                found.append(
+                    f"line {text.count(chr(10), 0, one.start()) + 1}: {one[0]!r}; write {right!r}"
+                )
     return found
 
 
@@ -62,8 +70,18 @@ def test_the_words_of_docstrings_and_comments():
 
 
 @pytest.mark.parametrize(
-    "text", ["a localised field", "the length scale", "Lufkin et al. show", "neighbours", "an nlgp", "Issing"]
+    "text",
+    [
+        "a localised field",
+        "the length scale",
+        "Lufkin et al. show",
+        "neighbours",
+        "an nlgp",
+        "Issing",
+    ],
 )
 def test_a_wrong_word_is_seen(text):
     assert mistakes(text)
-    assert not mistakes("A localized field of one lengthscale: Lufkin, Saxe & Grant on NLGP and Ising data.")
+    assert not mistakes(
+        "A localized field of one lengthscale: Lufkin, Saxe & Grant on NLGP and Ising data."
+    )

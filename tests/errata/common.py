@@ -50,7 +50,9 @@ def gaussian_loss(fields):
     count, total = len(fields), 0.5
     for sigma in (SIGMA0, SIGMA1):
         q = fields @ sigma @ fields.T
-        pairs = sum(quadrant(q[k, k], q[m, m], q[k, m], 1, 1) for k in range(count) for m in range(count))
+        pairs = sum(
+            quadrant(q[k, k], q[m, m], q[k, m], 1, 1) for k in range(count) for m in range(count)
+        )
         total += 0.5 * pairs / count**2
     return total - sum(root(w, SIGMA1) for w in fields) * half_mean() / count
 

@@ -7,7 +7,11 @@ import scipy.special
 
 import localfields as lf
 from localfields.theory import Amplifier
-from localfields.theory.responses.hypercube import enumerate_states, enumerated_response, ising_weights
+from localfields.theory.responses.hypercube import (
+    enumerate_states,
+    enumerated_response,
+    ising_weights,
+)
 from localfields.theory.responses.linear import response_jacobian
 
 from .common import (
@@ -40,7 +44,10 @@ from .row import Measured, integral, normal_mean, off, slopes
 @PAPER.confirm("(3)")
 def unit_variance():
     laws = [lf.marginals.ErfNormal(gain=g) for g in (0.3, 1.0, 3.0)]
-    found = [normal_mean(lambda z, law=law: (math.erf(law.gain * z) / float(law.deviation())) ** 2) for law in laws]
+    found = [
+        normal_mean(lambda z, law=law: (math.erf(law.gain * z) / float(law.deviation())) ** 2)
+        for law in laws
+    ]
     return Measured("variance at $g=0.3,1,3$ by quadrature", None, off(found, np.ones(3)), 1e-10)
 
 
@@ -50,7 +57,8 @@ def effective_flow():
     exact = -slopes(gaussian_loss, w)
     phi = Amplifier(LONG.marginal())(SIGMA1 @ w / root(w, SIGMA1))
     error = max(
-        off(0.5 * phi - 0.5 * (SIGMA0 + SIGMA1) @ w, exact), off(neuron(w, theory=lf.theory.EffectiveFlow()), exact)
+        off(0.5 * phi - 0.5 * (SIGMA0 + SIGMA1) @ w, exact),
+        off(neuron(w, theory=lf.theory.EffectiveFlow()), exact),
     )
     # A1 on spins, where it is exact too: E[X | X_i] = X_i σ_i.
     given = (P1 * (STATES[:, 2] > 0)) @ STATES / (P1 @ (STATES[:, 2] > 0))
@@ -73,12 +81,16 @@ def third_derivative_in_full():
         second = lambda a: float(Amplifier(law).derivative(a, 2))  # noqa: E731
         exact = float(slopes(second, a, 1e-3))
         worst = max(worst, off(printed, exact), off(Amplifier(law).derivative(a, 3), exact))
-    return Measured("by differences of the second derivative at $a=0.2,0.5,0.8$, uniform law", None, worst, 1e-7)
+    return Measured(
+        "by differences of the second derivative at $a=0.2,0.5,0.8$, uniform law", None, worst, 1e-7
+    )
 
 
 @PAPER.confirm("§4.3, $p_R$")
 def radius():
-    total = integral(lambda r: 4 * math.exp(2 * r + 4) / (math.exp(2 * r) + math.exp(4)) ** 2, 2, 40)
+    total = integral(
+        lambda r: 4 * math.exp(2 * r + 4) / (math.exp(2 * r) + math.exp(4)) ** 2, 2, 40
+    )
     return Measured("its integral, by quadrature", None, abs(total - 1), 1e-10)
 
 
@@ -88,9 +100,16 @@ def conditioned():
     s = root(w, SIGMA1)
     a = np.eye(8) - np.outer(SIGMA1 @ w, w) / s**2
     free = np.abs(a @ SIGMA1 @ w).max()  # covariance of AX with S
-    first, second = (normal_mean(lambda z, n=n: (s * z) ** n, 0.0) * SIGMA1 @ w / s**2 for n in (1, 2))
+    first, second = (
+        normal_mean(lambda z, n=n: (s * z) ** n, 0.0) * SIGMA1 @ w / s**2 for n in (1, 2)
+    )
     errors = off(SIGMA1 @ w / (s * math.sqrt(2 * math.pi)), first), off(0.5 * SIGMA1 @ w, second)
-    return Measured("independence of $AX$ and $S$; (12) and (14) by quadrature", None, float(max(free, *errors)), 1e-10)
+    return Measured(
+        "independence of $AX$ and $S$; (12) and (14) by quadrature",
+        None,
+        float(max(free, *errors)),
+        1e-10,
+    )
 
 
 @NOTE1.confirm("(20)–(24)")
@@ -102,14 +121,18 @@ def one_neuron():
     lambda0, lambda1 = (np.diag(basis.T @ sigma @ basis) for sigma in (SIGMA0, SIGMA1))
     u = basis.T @ w
     modes = -0.25 * (lambda0 + (1 - ROOT / math.sqrt(u @ (lambda1 * u))) * lambda1) * u  # (21)
-    rest = [(wave.ratio + 1) * root(wave.field(0.4), SIGMA1) for wave in lf.theory.sinusoids(GAUSSIAN)]  # (24)
+    rest = [
+        (wave.ratio + 1) * root(wave.field(0.4), SIGMA1) for wave in lf.theory.sinusoids(GAUSSIAN)
+    ]  # (24)
     errors = (
         off(printed, exact),
         off(0.5 * neuron(w), exact),
         off(modes, basis.T @ exact),
         off(rest, [ROOT] * len(rest)),
     )
-    return Measured("flow of one ReLU neuron, by differences of the loss (quadrature)", None, max(errors), 1e-8)
+    return Measured(
+        "flow of one ReLU neuron, by differences of the loss (quadrature)", None, max(errors), 1e-8
+    )
 
 
 @NOTE1.confirm(r"(39), (41)–(43), for $\sigma=\mathrm{erf}(x)$")
@@ -118,7 +141,12 @@ def unscaled_bias():
     network = lf.networks.Committee(1, "erf-unscaled", "trained")
     for b in (0.0, 0.7):
         exact = bias_speed(scipy.special.erf, w, b)
-        library = 0.5 * descent(lf.theory.ErfCommittee(), GAUSSIAN, network, weights=w[None], biases=[b])["biases"][0]
+        library = (
+            0.5
+            * descent(lf.theory.ErfCommittee(), GAUSSIAN, network, weights=w[None], biases=[b])[
+                "biases"
+            ][0]
+        )
         worst = max(worst, off(printed_42(w, b), exact), off(library, exact))
     return Measured("flow of the bias, by differences of the loss (quadrature)", None, worst, 1e-8)
 
@@ -128,10 +156,15 @@ def limiting_loss_without():
     net = Gated.example()
     zero, one = (net.inputs.T @ (p[:, None] * net.inputs) for p in (P0, P1))
     mean = P1 @ net.inputs
-    values = 0.5 - net.b @ np.linalg.solve(net.a, net.b), 0.5 - 0.5 * mean @ np.linalg.solve(zero + one, mean)
+    values = (
+        0.5 - net.b @ np.linalg.solve(net.a, net.b),
+        0.5 - 0.5 * mean @ np.linalg.solve(zero + one, mean),
+    )
     exact = 2 * net.loss(net.integrated(4000.0))
     what = "loss after $4000\\tau$ by integration, summed over all states"
-    return Measured(what, None, max(off(value, exact) for value in (*values, net.theory.limiting_loss)), 1e-9)
+    return Measured(
+        what, None, max(off(value, exact) for value in (*values, net.theory.limiting_loss)), 1e-9
+    )
 
 
 @NOTE1.confirm("(69)–(71)")
@@ -152,7 +185,10 @@ def response_is_a_gradient():
     exact = slopes(lambda w: P1 @ np.maximum(STATES @ w, 0), w)
     found = enumerated_response(w, STRONG)
     return Measured(
-        r"$f$ as the gradient of $\mathrm E[\mathrm{ReLU}]$ by differences, 9 spins", None, off(found, exact), 1e-9
+        r"$f$ as the gradient of $\mathrm E[\mathrm{ReLU}]$ by differences, 9 spins",
+        None,
+        off(found, exact),
+        1e-9,
     )
 
 
@@ -160,9 +196,14 @@ def response_is_a_gradient():
 def fourier_flow():
     w = field()
     basis = lf.lattice.fourier_basis((8,))
-    lambda0, lambda1 = (np.diag(basis.T @ lf.lattice.matrix(s.covariance()) @ basis) for s in STUDENT.stimuli)
+    lambda0, lambda1 = (
+        np.diag(basis.T @ lf.lattice.matrix(s.covariance()) @ basis) for s in STUDENT.stimuli
+    )
     u = basis.T @ w
-    printed = student_mean() / 2 / math.sqrt(u @ (lambda1 * u)) * lambda1 * u - 0.5 * (lambda0 + lambda1) * u
+    printed = (
+        student_mean() / 2 / math.sqrt(u @ (lambda1 * u)) * lambda1 * u
+        - 0.5 * (lambda0 + lambda1) * u
+    )
     return Measured(
         "flow of the modes on Student's $t_5$, and the library's",
         None,
@@ -177,7 +218,9 @@ def indicators():
     inside = states[states @ w >= 0]
     smallest = abs(lf.theory.separation(w, 5) - np.abs(states @ w).min())
     counted = (states[:, None, :] == inside[None, :, :]).all(axis=2).sum(axis=1)
-    factors = (0.5 * np.sign(inside)[None] * (states[:, None, :] + inside[None])).prod(axis=2).sum(axis=1)
+    factors = (
+        (0.5 * np.sign(inside)[None] * (states[:, None, :] + inside[None])).prod(axis=2).sum(axis=1)
+    )
     gate = states @ w >= 0
     return Measured("δ and the gate written as products, 5 spins, all states", None,
                     float(max(smallest, np.abs(counted - gate).max(), np.abs(factors - gate).max())))  # fmt: skip
@@ -218,10 +261,17 @@ def folded_loss():
 def means():
     w = field()
     exact = [normal_mean(lambda z, s=s: (s * z) ** 2) for s in (root(w, SIGMA1), root(w, SIGMA0))]
-    task = [lf.lattice.spectrum(lf.stimuli.Gaussian((40,), xi=xi).covariance())[:21] for xi in (1, 3)]
-    assert np.argmax(task[1] - task[0]) == 0 and np.argmin(task[1] - task[0]) == 8  # the constant leads
+    task = [
+        lf.lattice.spectrum(lf.stimuli.Gaussian((40,), xi=xi).covariance())[:21] for xi in (1, 3)
+    ]
+    assert (
+        np.argmax(task[1] - task[0]) == 0 and np.argmin(task[1] - task[0]) == 8
+    )  # the constant leads
     return Measured(
-        "difference of second moments by quadrature", None, off(w @ (SIGMA1 - SIGMA0) @ w, exact[0] - exact[1]), 1e-10
+        "difference of second moments by quadrature",
+        None,
+        off(w @ (SIGMA1 - SIGMA0) @ w, exact[0] - exact[1]),
+        1e-10,
     )
 
 
@@ -237,4 +287,6 @@ def gated_moments():
         off(ROOT * s, first / mass),
         off(ROOT * SIGMA1 @ w / s, first / mass * along),
     ]
-    return Measured("gated means and second moment of one neuron, by quadrature", None, max(errors), 1e-10)
+    return Measured(
+        "gated means and second moment of one neuron, by quadrature", None, max(errors), 1e-10
+    )

@@ -24,7 +24,9 @@ class Gated:
     def example(cls, redundant=False):
         """Two neurons behind random gates, or behind one and the same."""
         rng = np.random.default_rng(0)
-        return cls(rng.normal(size=(1 if redundant else 2, 9)), rng.normal(size=18), 2 if redundant else 1)
+        return cls(
+            rng.normal(size=(1 if redundant else 2, 9)), rng.normal(size=18), 2 if redundant else 1
+        )
 
     @property
     def count(self):
@@ -56,14 +58,20 @@ class Gated:
             out = self.inputs @ w / self.count
             return -0.5 * (P0 * out + P1 * (out - 1)) @ self.inputs / self.count
 
-        run = scipy.integrate.solve_ivp(velocity, (0, time), self.start, rtol=1e-12, atol=1e-13, method="DOP853")
+        run = scipy.integrate.solve_ivp(
+            velocity, (0, time), self.start, rtol=1e-12, atol=1e-13, method="DOP853"
+        )
         return run.y[:, -1]
 
     # -- the library's, whose loss has no ½: its time runs twice as fast ----------------------------------------------
 
     @property
     def gates(self):
-        return Redundant(Directions(self.directions), self.copies) if self.copies > 1 else Directions(self.directions)
+        return (
+            Redundant(Directions(self.directions), self.copies)
+            if self.copies > 1
+            else Directions(self.directions)
+        )
 
     @functools.cached_property
     def theory(self):
@@ -71,7 +79,9 @@ class Gated:
 
     def flow(self, w):
         network, fields = lf.networks.GatedLinear(self.gates), w.reshape(self.count, -1)
-        return 0.5 * descent(lf.theory.GatedFlow(), ISING, network, weights=fields)["weights"].ravel()
+        return (
+            0.5 * descent(lf.theory.GatedFlow(), ISING, network, weights=fields)["weights"].ravel()
+        )
 
     @property
     def end(self):

@@ -31,7 +31,12 @@ PAIR = np.stack([field(), field(seed=1)])
 )
 def chain_rule():
     exact = -slopes(lambda w: 0.5 * gaussian_loss(w), PAIR, 1e-3)
-    right = 0.5 * descent(lf.theory.GaussianCommittee(), GAUSSIAN, lf.networks.Committee(2), weights=PAIR)["weights"]
+    right = (
+        0.5
+        * descent(lf.theory.GaussianCommittee(), GAUSSIAN, lf.networks.Committee(2), weights=PAIR)[
+            "weights"
+        ]
+    )
     pair = list(PAIR)
     printed = np.stack([
         0.5 * SIGMA1 @ w / (root(w, SIGMA1) * math.sqrt(2 * math.pi))
@@ -65,7 +70,9 @@ def mode_flow(u0, sin=0.0, frequency=1):
 
 
 MODES = lf.Discrimination(*(lf.stimuli.Gaussian((40,), xi=xi) for xi in (1, 2)))
-LAMBDA0, LAMBDA1 = (float(lf.lattice.spectrum(stimulus.covariance())[1]) for stimulus in MODES.stimuli)
+LAMBDA0, LAMBDA1 = (
+    float(lf.lattice.spectrum(stimulus.covariance())[1]) for stimulus in MODES.stimuli
+)
 
 
 @NOTE1.erratum(
@@ -80,7 +87,9 @@ def amplitude():
     right = mode_flow(wave.norm)
     assert abs(wave.norm - ROOT * math.sqrt(LAMBDA1) / (LAMBDA0 + LAMBDA1)) < 1e-12
     what = "relative speed of what should rest, frequency 1, ξ = (1, 2), $N=40$"
-    return Measured(what, float(np.linalg.norm(printed)), float(np.linalg.norm(right)), 1e-10, unit="absolute")
+    return Measured(
+        what, float(np.linalg.norm(printed)), float(np.linalg.norm(right)), 1e-10, unit="absolute"
+    )
 
 
 @NOTE1.erratum(
@@ -92,19 +101,29 @@ def amplitudes():
     r = LAMBDA0 / LAMBDA1
     sizes = math.sqrt(ROOT / (1 + r) / LAMBDA1), ROOT / (1 + r) / math.sqrt(LAMBDA1)
     errors = [float(np.linalg.norm(mode_flow(0.6 * size, 0.8 * size))) for size in sizes]
-    return Measured("relative speed of cos and sin together, as above", *errors, 1e-10, unit="absolute")
+    return Measured(
+        "relative speed of cos and sin together, as above", *errors, 1e-10, unit="absolute"
+    )
 
 
 @NOTE1.erratum(
-    "(33)–(35)", "real and imaginary parts of the columns are unit vectors", r"they need $\sqrt2$ ($k\ne0,n/2$)"
+    "(33)–(35)",
+    "real and imaginary parts of the columns are unit vectors",
+    r"they need $\sqrt2$ ($k\ne0,n/2$)",
 )
 def unit_vectors():
     n, x = 40, np.arange(40)
-    printed = np.stack([np.cos(2 * np.pi * 3 * x / n), np.sin(2 * np.pi * 3 * x / n)], axis=1) / math.sqrt(n)
+    printed = np.stack(
+        [np.cos(2 * np.pi * 3 * x / n), np.sin(2 * np.pi * 3 * x / n)], axis=1
+    ) / math.sqrt(n)
     right = lf.lattice.fourier_basis((n,))[:, 5:7]
     same = np.abs(right / math.sqrt(2) - printed).max()
-    errors = [float(np.abs(np.linalg.norm(columns, axis=0) - 1).max()) for columns in (printed, right)]
-    return Measured("length of the columns of frequency 3", errors[0], max(errors[1], same), unit="absolute")
+    errors = [
+        float(np.abs(np.linalg.norm(columns, axis=0) - 1).max()) for columns in (printed, right)
+    ]
+    return Measured(
+        "length of the columns of frequency 3", errors[0], max(errors[1], same), unit="absolute"
+    )
 
 
 def bias_speed(activation, w, b):
@@ -122,7 +141,11 @@ def printed_42(w, b):
     one, zero = (2 * root(w, sigma) ** 2 for sigma in (SIGMA1, SIGMA0))
     drop = lambda q: q / (q + 1) - 1  # noqa: E731
     part = lambda q: math.exp(drop(q) * b * b) * math.erf(drop(q) / math.sqrt(2 + drop(q)) * b)  # noqa: E731
-    inner = math.exp(b * b / one * (1 / (one + 1) - 1)) + part(one) + math.sqrt((one + 1) / (zero + 1)) * part(zero)
+    inner = (
+        math.exp(b * b / one * (1 / (one + 1) - 1))
+        + part(one)
+        + math.sqrt((one + 1) / (zero + 1)) * part(zero)
+    )
     return inner / math.sqrt(math.pi * (one + 1))
 
 
@@ -136,7 +159,12 @@ def unscaled():
     w, b = 0.4 * field(), 0.7
     exact = bias_speed(erf, w, b)
     network = lf.networks.Committee(1, "erf", "trained")
-    right = 0.5 * descent(lf.theory.ErfCommittee(), GAUSSIAN, network, weights=w[None], biases=[b])["biases"][0]
+    right = (
+        0.5
+        * descent(lf.theory.ErfCommittee(), GAUSSIAN, network, weights=w[None], biases=[b])[
+            "biases"
+        ][0]
+    )
     what = r"flow of the bias of an $\mathrm{erf}(x/\sqrt2)$ neuron, by differences of the loss (quadrature)"
     return Measured(what, off(printed_42(w, b), exact), off(right, exact), 1e-8)
 
@@ -154,13 +182,22 @@ def many_biases():
     exact = 0.0
     for stimulus, label in zip(committees.GAUSSIANS[:2], (-1, 1), strict=True):
         q = w @ committees.covariance(stimulus) @ w.T
-        pull = label * moments.by_quadrature(lambda s, t: moments.erf_first(s), (q[0, 0], q[1, 1], q[0, 1]), b[0], b[1])
+        pull = label * moments.by_quadrature(
+            lambda s, t: moments.erf_first(s), (q[0, 0], q[1, 1], q[0, 1]), b[0], b[1]
+        )
         back = sum(
-            moments.by_quadrature(lambda s, t: moments.erf_first(s) * erf(t), (q[0, 0], q[k, k], q[0, k]), b[0], b[k])
+            moments.by_quadrature(
+                lambda s, t: moments.erf_first(s) * erf(t), (q[0, 0], q[k, k], q[0, k]), b[0], b[k]
+            )
             for k in range(3)
         )
         exact += 0.5 * (pull - back / 3) / 3
-    right = 0.5 * descent(lf.theory.ErfCommittee(), committees.TASKS["signs"], network, **params)["biases"][0]
+    right = (
+        0.5
+        * descent(lf.theory.ErfCommittee(), committees.TASKS["signs"], network, **params)["biases"][
+            0
+        ]
+    )
     assert abs(committees.many_neurons(w, b, right=True) - right) < 1e-13
     printed = committees.many_neurons(w, b, right=False)
     what = "bias flow of the first of three neurons, labels ±1, by Gauss–Hermite quadrature"
@@ -227,13 +264,18 @@ def limiting_loss():
 
 
 @NOTE1.erratum(
-    "(72), (73)", r"$\tfrac2{\sqrt\pi}\arctan(\dots)$", r"$\tfrac1\pi\arctan(\dots)$", "The shape of Figure 4 is right."
+    "(72), (73)",
+    r"$\tfrac2{\sqrt\pi}\arctan(\dots)$",
+    r"$\tfrac1\pi\arctan(\dots)$",
+    "The shape of Figure 4 is right.",
 )
 def gate_integral():
     exact = [normal_mean(lambda z: math.erf(c * z), 0.0) for c in SLOPES]  # noqa: B023
     arctan = np.arctan(math.sqrt(2) * SLOPES)
     return Measured(
-        "the integral (71), by quadrature", off(2 / math.sqrt(math.pi) * arctan, exact), off(arctan / math.pi, exact)
+        "the integral (71), by quadrature",
+        off(2 / math.sqrt(math.pi) * arctan, exact),
+        off(arctan / math.pi, exact),
     )
 
 
@@ -248,11 +290,17 @@ SLOPES = GAIN * LATENT / np.sqrt(1 + 2 * GAIN**2 * (1 - LATENT**2))
 )
 def gate_covariance():
     law = lf.marginals.ErfNormal(gain=GAIN)
-    exact = [0.5 * normal_mean(lambda z: math.erf(c * z), 0.0) / float(law.deviation()) for c in SLOPES]  # noqa: B023
+    exact = [
+        0.5 * normal_mean(lambda z, c=c: math.erf(c * z), 0.0) / float(law.deviation())
+        for c in SLOPES
+    ]
     arctan = np.arctan(LATENT / np.sqrt(1 / (2 * GAIN**2) + 1 - LATENT**2)) / float(law.deviation())
     printed = arctan / math.sqrt(math.pi)
     task = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=GAIN) for xi in (1, 3)))
     right = lf.theory.gated_solution(task, Bump()).first[1:7]
     return Measured(
-        "covariance of gate and input, $g=3$, $\\xi=3$, by quadrature", off(printed, exact), off(right, exact), 1e-10
+        "covariance of gate and input, $g=3$, $\\xi=3$, by quadrature",
+        off(printed, exact),
+        off(right, exact),
+        1e-10,
     )

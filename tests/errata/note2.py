@@ -69,8 +69,13 @@ def symmetry():
     assert off(a @ covariance @ a.T, covariance) < 1e-10
     w = rng.normal(size=5)
     f = lambda w: gaussian_response(covariance, w)  # noqa: E731
-    printed, right = off(np.linalg.solve(a.T, f(w)), f(a @ w)), off(np.linalg.solve(a, f(w)), f(a.T @ w))
-    return Measured("both sides for a Gaussian and a linear map that keeps its law", printed, right, 1e-9)
+    printed, right = (
+        off(np.linalg.solve(a.T, f(w)), f(a @ w)),
+        off(np.linalg.solve(a, f(w)), f(a.T @ w)),
+    )
+    return Measured(
+        "both sides for a Gaussian and a linear map that keeps its law", printed, right, 1e-9
+    )
 
 
 @NOTE2.erratum(
@@ -104,7 +109,9 @@ def normalizer():
     square = normal_mean(lambda z: math.erf(z) ** 2)
     deviation = float(law.deviation())
     what = "variance of an entry at $g=1$ by quadrature, to be 1"
-    return Measured(what, abs(square / deviation - 1), abs(square / deviation**2 - 1), unit="absolute")
+    return Measured(
+        what, abs(square / deviation - 1), abs(square / deviation**2 - 1), unit="absolute"
+    )
 
 
 def bumps(sites, heights):
@@ -174,5 +181,8 @@ def product_of_indicators():
     inside = states[states @ w >= 0]
     exact = enumerated_response(w, lf.stimuli.Ising((5,), coupling=0.7))
     equal = states[:, None, :] == inside[None, :, :]
-    printed, right = (p * equal.sum(axis=(1, 2))) @ states, (p * equal.all(axis=2).sum(axis=1)) @ states
+    printed, right = (
+        (p * equal.sum(axis=(1, 2))) @ states,
+        (p * equal.all(axis=2).sum(axis=1)) @ states,
+    )
     return Measured("both sides for 5 spins, enumerated", off(printed, exact), off(right, exact))

@@ -19,14 +19,22 @@ NOTE3 = Source(
 )
 
 
-@NOTE3.erratum("footnote 2", "a larger gain means super-Gaussian tails", r"lighter tails than Gaussian, $\kappa-3<0$")
+@NOTE3.erratum(
+    "footnote 2",
+    "a larger gain means super-Gaussian tails",
+    r"lighter tails than Gaussian, $\kappa-3<0$",
+)
 def tails():
     gains = (0.3, 1.0, 3.0, 100.0)
-    moments = [[normal_mean(lambda z, g=g, n=n: math.erf(g * z) ** n) for n in (2, 4)] for g in gains]
+    moments = [
+        [normal_mean(lambda z, g=g, n=n: math.erf(g * z) ** n) for n in (2, 4)] for g in gains
+    ]
     exact = np.array([fourth / second**2 - 3 for second, fourth in moments])
     found = np.array([lf.marginals.ErfNormal(gain=g).excess_kurtosis for g in gains])
     wrong = np.abs(exact)  # of the printed sign
-    what = f"excess kurtosis at $g=0.3,1,3,100$ by quadrature, {', '.join(f'{x:.3f}' for x in exact)}"
+    what = (
+        f"excess kurtosis at $g=0.3,1,3,100$ by quadrature, {', '.join(f'{x:.3f}' for x in exact)}"
+    )
     return Measured(what.replace("-", "−"), off(wrong, exact), off(found, exact), 1e-6)
 
 
@@ -45,8 +53,15 @@ def tiled():
     z = np.linspace(-8, 8, 1601)
     errors = []
     for form in ("printed", "folded"):
-        outputs = [0.5 * lf.theory.tiled_output(z[:, None], [([1.0], b)], form=form) for b in (-2.0, 2.0)]
-        errors.append([np.abs(out - two_signs(z, b)).max() for out, b in zip(outputs, (-2.0, 2.0), strict=True)])
+        outputs = [
+            0.5 * lf.theory.tiled_output(z[:, None], [([1.0], b)], form=form) for b in (-2.0, 2.0)
+        ]
+        errors.append(
+            [
+                np.abs(out - two_signs(z, b)).max()
+                for out, b in zip(outputs, (-2.0, 2.0), strict=True)
+            ]
+        )
     bound = 0.25 * (1 - float(erf(2.0))) + 1e-12  # what the saturated term lacks at z = 0
     what = "largest difference from a population's part of (4), $b=\\pm2$; the right one is an approximation too"
     return Measured(what, float(min(errors[0])), float(max(errors[1])), bound, "absolute")
@@ -111,7 +126,10 @@ def dominance():
 def starting_loss():
     w = field()
     q0, q1 = (root(w, sigma) ** 2 for sigma in (SIGMA0, SIGMA1))
-    exact = [squared_error(out, q1, 1) + squared_error(out, q0, low) for out, low in ((erf, -1), (relu, 0))]
+    exact = [
+        squared_error(out, q1, 1) + squared_error(out, q0, low)
+        for out, low in ((erf, -1), (relu, 0))
+    ]
     arcsines = sum(math.asin(q / (1 + q)) for q in (q0, q1))
     found = [2 + 2 / math.pi * arcsines, 1 + 0.5 * (q0 + q1) - math.sqrt(2 * q1 / math.pi)]
     return Measured("both losses by quadrature", None, off(found, exact), 1e-9)

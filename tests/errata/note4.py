@@ -40,7 +40,9 @@ NOTE4 = Source(
 )
 PAIR = field(), field(seed=1)
 Q = products(*PAIR, SIGMA1)
-MOMENTS = [quadrant(*Q, *powers) for powers in ((2, 0), (1, 1), (0, 2))]  # E[S²], E[ST], E[T²] over S, T > 0
+MOMENTS = [
+    quadrant(*Q, *powers) for powers in ((2, 0), (1, 1), (0, 2))
+]  # E[S²], E[ST], E[T²] over S, T > 0
 
 
 def with_cosine(cosine):
@@ -57,7 +59,9 @@ def with_cosine(cosine):
     r"The moments (21)–(30) are those of the indicator already: $\mathrm P$ enters twice; and $T (S,T)=(ST,T^2)$.",
 )
 def indicator_once():
-    draws = np.random.default_rng(0).multivariate_normal(np.zeros(8), SIGMA1, 200_000, method="cholesky")
+    draws = np.random.default_rng(0).multivariate_normal(
+        np.zeros(8), SIGMA1, 200_000, method="cholesky"
+    )
     s, t = draws @ PAIR[0], draws @ PAIR[1]
     each = ((s > 0) * np.maximum(t, 0))[:, None] * draws
     mean, error = each.mean(axis=0), each.std(axis=0) / math.sqrt(len(draws))
@@ -73,13 +77,18 @@ def indicator_once():
     return Measured(what, min(printed), right, 5.0, "σ")
 
 
-@NOTE4.erratum("(18)", r"$C=\Sigma U^\top(U^\top\Sigma U)^{-1}$", r"$\Sigma U^\top(U\Sigma U^\top)^{-1}$")
+@NOTE4.erratum(
+    "(18)", r"$C=\Sigma U^\top(U^\top\Sigma U)^{-1}$", r"$\Sigma U^\top(U\Sigma U^\top)^{-1}$"
+)
 def dimensions():
     rng = np.random.default_rng(0)
     u, half = rng.normal(size=(2, 2)), rng.normal(size=(2, 2))
     sigma = half @ half.T  # two sites, so that the printed product exists
     cross = sigma @ u.T
-    left = [cross - cross @ np.linalg.inv(middle) @ u @ cross for middle in (u.T @ sigma @ u, u @ sigma @ u.T)]
+    left = [
+        cross - cross @ np.linalg.inv(middle) @ u @ cross
+        for middle in (u.T @ sigma @ u, u @ sigma @ u.T)
+    ]
     what = r"covariance of $AX$ with $(S,T)$, to be 0, on two sites; on more the printed product does not exist"
     return Measured(what, *(float(np.linalg.norm(x) / np.linalg.norm(cross)) for x in left), 1e-10)
 
@@ -95,7 +104,10 @@ def density():
     points = np.array([[0.5, 1.0], [2.0, 0.3], [1.0, 3.0]])
     exact = scipy.stats.multivariate_normal([0, 0], [[q11, q1k], [q1k, qkk]]).pdf(points)
     s, t = points.T
-    forms = [np.exp(-(a * s * s - 2 * q1k * s * t + b * t * t) / (2 * det)) for a, b in ((q11, qkk), (qkk, q11))]
+    forms = [
+        np.exp(-(a * s * s - 2 * q1k * s * t + b * t * t) / (2 * det))
+        for a, b in ((q11, qkk), (qkk, q11))
+    ]
     printed, right = (form / (2 * math.pi * math.sqrt(det)) for form in forms)
     return Measured("density of $(S,T)$ at three points", off(printed, exact), off(right, exact))
 
@@ -117,7 +129,10 @@ def quadrant_moments():
     right = [q11 / (2 * math.pi) * (turn + edge), float(relu_pair(*map(jnp.asarray, Q)))]
     least = min(off(*pair) for pair in zip(printed, MOMENTS, strict=False))
     return Measured(
-        "both moments by quadrature over the quadrant, the smaller error", least, off(right, MOMENTS[:2]), 1e-10
+        "both moments by quadrature over the quadrant, the smaller error",
+        least,
+        off(right, MOMENTS[:2]),
+        1e-10,
     )
 
 
@@ -127,7 +142,10 @@ def printed_44(w, v, sigma, last=False):
     size = math.sqrt(p11 * pkk)
     g = p1k / size
     asin = math.asin(g)
-    one, other = pkk**2 * math.acos(-g) - p1k**2 * asin, -p1k * pkk * math.acos(g) + p1k * p11 * asin
+    one, other = (
+        pkk**2 * math.acos(-g) - p1k**2 * asin,
+        -p1k * pkk * math.acos(g) + p1k * p11 * asin,
+    )
     scale = 1 / (g * size**2) if last else p1k / size**3
     first = (one * w + other * v) / ((1 - g * g) * size**2)
     second = scale / math.sqrt(1 - g * g) * ((pkk - p1k) * w + (p11 - p1k) * v)
@@ -142,7 +160,11 @@ def printed_44(w, v, sigma, last=False):
 )
 def chain():
     exact, w, v = gated_product(*PAIR, SIGMA1), *PAIR
-    found = [moments.printed_43(w, v, SIGMA1), printed_44(w, v, SIGMA1), printed_44(w, v, SIGMA1, last=True)]
+    found = [
+        moments.printed_43(w, v, SIGMA1),
+        printed_44(w, v, SIGMA1),
+        printed_44(w, v, SIGMA1, last=True),
+    ]
     errors = [off(value, exact) for value in found]
     assert off(found[0], found[1]) > 0.05 and off(found[1], found[2]) > 0.05
     percent = ", ".join(f"{100 * x:.0f} %" for x in errors)
@@ -159,14 +181,18 @@ def chain():
 def orthogonal():
     (w, v), zero, one = with_cosine(0.0), SIGMA0, SIGMA1
     exact = 0.5 * one @ w / (root(w, one) * math.sqrt(2 * math.pi))
-    exact = exact - 0.25 * sum(0.5 * sigma @ w + gated_product(w, v, sigma) for sigma in (zero, one))
+    exact = exact - 0.25 * sum(
+        0.5 * sigma @ w + gated_product(w, v, sigma) for sigma in (zero, one)
+    )
     ratio = (v @ one @ v) / (2 * (w @ one @ w))
     printed = 0.5 * (1 / math.sqrt(2 * math.pi * (w @ one @ w)) - 0.5 * (1 + ratio)) * one @ w
     both = np.stack([w, v])
     flow = descent(lf.theory.GaussianCommittee(), GAUSSIAN, lf.networks.Committee(2), weights=both)
     first = off(moments.printed_49(w, v, one), gated_product(w, v, one))
     what = f"the product, {100 * first:.0f} %, and the flow of the first of two neurons, without its $1/K$; quadrature"
-    return Measured(what, off(printed, exact), off(flow["weights"][0], exact), 1e-9)  # K/2 of the library's = 1
+    return Measured(
+        what, off(printed, exact), off(flow["weights"][0], exact), 1e-9
+    )  # K/2 of the library's = 1
 
 
 @NOTE4.erratum(
@@ -181,7 +207,9 @@ def alike():
     small = math.sqrt(p11 * pkk) - p1k  # ε²
     quarter = math.pi - math.pi / 2
     printed = pkk**2 / (2 * math.pi * small) * quarter * sigma @ (w - pkk**2 * v)
-    printed = printed + sigma @ ((pkk - p1k) * w + (p11 - p1k) * v) / (2 * math.pi * math.sqrt(small))
+    printed = printed + sigma @ ((pkk - p1k) * w + (p11 - p1k) * v) / (
+        2 * math.pi * math.sqrt(small)
+    )
     exact = gated_product(w, v, sigma)
     assert off(exact, 0.5 * sigma @ v) < 0.01
     return Measured(
@@ -203,14 +231,17 @@ def truncated():
     mass, *exact = (normal_mean(lambda z, n=n: (mean + sd * z) ** n, -mean / sd) for n in (0, 1, 2))
     exact = np.array(exact) / mass
     printed = [
-        ROOT * (1 - rho**2) * math.exp(-((rho * t) ** 2) / (2 * sd)) + mean * math.erf(mean / (math.sqrt(2) * sd)),
+        ROOT * (1 - rho**2) * math.exp(-((rho * t) ** 2) / (2 * sd))
+        + mean * math.erf(mean / (math.sqrt(2) * sd)),
         mean**2 + sd**2,
     ]
     hazard = sd * scipy.stats.norm.pdf(mean / sd) / scipy.stats.norm.cdf(mean / sd)
     right = [mean + hazard, mean**2 + sd**2 + mean * hazard]
     assert np.round([*right, *printed], 3).tolist() == [0.760, 0.868, 0.570, 0.730]
     least = min(off(*pair) for pair in zip(printed, exact, strict=True))
-    return Measured("both moments by quadrature, the smaller error", least, off(right, exact), 1e-10)
+    return Measured(
+        "both moments by quadrature, the smaller error", least, off(right, exact), 1e-10
+    )
 
 
 @NOTE4.erratum(
@@ -230,7 +261,12 @@ def terms():
     printed = [1 - rho**2 / 2, rho**2 / (2 * math.sqrt(2 * math.pi)) * bracket]
     right = [0.5, rho**2 / math.pi * (math.asin(rho) + rho * sd)]
     least = min(off(*pair) for pair in zip(printed, exact, strict=True))
-    return Measured("both terms at $\\rho=0.6$ by quadrature, the smaller error", least, off(right, exact), 1e-10)
+    return Measured(
+        "both terms at $\\rho=0.6$ by quadrature, the smaller error",
+        least,
+        off(right, exact),
+        1e-10,
+    )
 
 
 @NOTE4.erratum(
@@ -262,14 +298,18 @@ def redundant():
     net, time = Gated.example(redundant=True), 3.0
     exact = net.integrated(time)
     a, b, first, second = net.a[:9, :9], net.b[:9], net.start[:9], net.start[9:]
-    faded = scipy.linalg.expm(-a * time / net.count) @ (2 * a @ first - b)  # signs of P and C fitted to the start
+    faded = scipy.linalg.expm(-a * time / net.count) @ (
+        2 * a @ first - b
+    )  # signs of P and C fitted to the start
     form = 0.5 * np.linalg.solve(a, faded + b)
     printed = np.concatenate([form, form - (first - second)])
 
     def own(_, both):  # (108) and (109) as they stand
         return np.tile(b - a @ (both[:9] + both[9:]), 2) / net.count
 
-    run = scipy.integrate.solve_ivp(own, (0, time), net.start, rtol=1e-12, atol=1e-13, method="DOP853")
+    run = scipy.integrate.solve_ivp(
+        own, (0, time), net.start, rtol=1e-12, atol=1e-13, method="DOP853"
+    )
     errors = off(printed, exact), off(printed, run.y[:, -1])
     what = "two neurons with one gate at $t=3\\tau$, by integration of the gradient and of (108), (109); "
     what += "signs of $P$ and $C$ fitted to the start; the smaller error"
@@ -292,7 +332,9 @@ def exact_flow():
         printed -= (given @ (STATES @ w) / (w @ c @ w) + constant) * c @ w
     exact = -4 * slopes(lambda w: 0.5 * ising_loss(w), w)
     right = 2 * neuron(
-        w, lf.Discrimination(*(lf.stimuli.Ising((9,), coupling=j) for j in (0.3, 0.7))), lf.theory.ExactIsing()
+        w,
+        lf.Discrimination(*(lf.stimuli.Ising((9,), coupling=j) for j in (0.3, 0.7))),
+        lf.theory.ExactIsing(),
     )
     what = "$4\\tau\\dot w$ on 9 spins, all states summed, by differences of the loss"
     return Measured(what, off(printed, exact), off(right, exact), 1e-9)
@@ -302,7 +344,9 @@ def exact_flow():
 def cosines():
     x = np.arange(40)
     printed = np.cos(2 * np.pi * np.outer(x, x) / 40) / math.sqrt(40)
-    ranks = [int(np.linalg.matrix_rank(basis)) for basis in (printed, lf.lattice.fourier_basis((40,)))]
+    ranks = [
+        int(np.linalg.matrix_rank(basis)) for basis in (printed, lf.lattice.fourier_basis((40,)))
+    ]
     what = f"rank, of 40: {ranks[0]} and {ranks[1]}; missing directions"
     return Measured(what, float(40 - ranks[0]), float(40 - ranks[1]), 0.5, "absolute")
 
@@ -340,7 +384,9 @@ def one_neuron_loss(w):
 )
 def second_moment():
     w = field()
-    draws = np.random.default_rng(0).multivariate_normal(np.zeros(8), SIGMA1, 100_000, method="cholesky")
+    draws = np.random.default_rng(0).multivariate_normal(
+        np.zeros(8), SIGMA1, 100_000, method="cholesky"
+    )
     draws = draws[draws @ w > 0]
     each = draws[:, :, None] * draws[:, None, :]
     mean, error = each.mean(axis=0), each.std(axis=0) / math.sqrt(len(draws))
@@ -361,5 +407,8 @@ def shrinking():
     printed = -2 * ROOT * SIGMA1 @ w / root(w, SIGMA1)
     assert lf.theory.winning_mode(GAUSSIAN).norm > 0.1  # it does not shrink to nothing
     return Measured(
-        "flow on Gaussian data, by differences of the loss", off(printed, exact), off(0.5 * neuron(w), exact), 1e-9
+        "flow on Gaussian data, by differences of the loss",
+        off(printed, exact),
+        off(0.5 * neuron(w), exact),
+        1e-9,
     )

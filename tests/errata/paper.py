@@ -38,12 +38,20 @@ PAPER = Source(
 )
 
 
-@PAPER.erratum("§2.2", r"$\sigma^2$ is the square of the diagonal entries of $\Sigma$", r"$\sigma^2=\Sigma_{ii}$")
+@PAPER.erratum(
+    "§2.2",
+    r"$\sigma^2$ is the square of the diagonal entries of $\Sigma$",
+    r"$\sigma^2=\Sigma_{ii}$",
+)
 def diagonal():
     stimulus = lf.stimuli.Gaussian((8,), xi=1.0, scale=2.0, kernel="periodized")
     variance = normal_mean(lambda z: (2 * z) ** 2)
     entry = stimulus.covariance()[0]
-    return Measured("variance of an entry at $\\sigma=2$, by quadrature", off(entry**2, variance), off(entry, variance))
+    return Measured(
+        "variance of an entry at $\\sigma=2$, by quadrature",
+        off(entry**2, variance),
+        off(entry, variance),
+    )
 
 
 @PAPER.erratum(
@@ -59,7 +67,11 @@ def ising_sign():
     exact = lf.stimuli.Ising((12,), coupling=0.7).covariance()
     assert [round(float(x[1]), 3) for x in (minus, plus)] == [-0.607, 0.607]
     assert round(float(lf.stimuli.Ising((40,), coupling=0.7).covariance()[1]), 3) == 0.604
-    return Measured("correlations along 12 spins, enumerated, with the library's", off(minus, exact), off(plus, exact))
+    return Measured(
+        "correlations along 12 spins, enumerated, with the library's",
+        off(minus, exact),
+        off(plus, exact),
+    )
 
 
 @PAPER.erratum(
@@ -72,8 +84,12 @@ def ising_sign():
 def heavy_tails():
     def moment(order, k, top):  # of |x|, whose distribution function is x(1 + x^k)^(−1/k)
         parts = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5]
-        density = lambda x: x**order * (1 + x**k) ** (-1 / k - 1)  # noqa: E731
-        return sum(integral(density, a, min(b, top)) for a, b in zip(parts, parts[1:], strict=False) if a < top)
+        density = lambda x: x**order * (1 + x**k) ** (-1 / k - 1)
+        return sum(
+            integral(density, a, min(b, top))
+            for a, b in zip(parts, parts[1:], strict=False)
+            if a < top
+        )
 
     for k, printed in ((3.0, 7.66 + 3), (4.0, 3.28 + 3)):
         law, variance = lf.marginals.Algebraic(k=k), moment(2, k, 1e5)
@@ -88,7 +104,11 @@ def heavy_tails():
     found = lf.marginals.Algebraic(k=5.0).kurtosis
     assert round(found, 4) == 4.2853
     return Measured(
-        "kurtosis of Kur(5) by quadrature to $10^5$", abs(3.86 - exact), abs(found - exact), 1e-4, unit="absolute"
+        "kurtosis of Kur(5) by quadrature to $10^5$",
+        abs(3.86 - exact),
+        abs(found - exact),
+        1e-4,
+        unit="absolute",
     )
 
 
@@ -107,34 +127,48 @@ def other_variance():
     inside = np.abs(sigma @ w / s) < 1
     x, p = lf.marginals.Normal(scale=sd).nodes()
     beta = (a := (sigma @ w / s)[inside]) / np.sqrt(1 - a**2)
-    printed = 0.5 * np.array([np.sum(p * x * scipy.special.erf(x * b / math.sqrt(2))) for b in beta])
+    printed = 0.5 * np.array(
+        [np.sum(p * x * scipy.special.erf(x * b / math.sqrt(2))) for b in beta]
+    )
     right = sd / 2 * Amplifier(lf.marginals.Normal(scale=sd))(sigma @ w / (sd * s))
     # A1 and A2 at X_0: regression on it, and what it leaves.
     row = sigma[0]
     slope, left = row / sigma[0, 0], sigma[1:, 1:] - np.outer(row[1:], row[1:]) / sigma[0, 0]
-    errors = [off(printed, exact[inside]), off(row, slope), off(sigma[1:, 1:] - np.outer(row[1:], row[1:]), left)]
+    errors = [
+        off(printed, exact[inside]),
+        off(row, slope),
+        off(sigma[1:, 1:] - np.outer(row[1:], row[1:]), left),
+    ]
     what = "$f(w)$ on Gaussian data at $\\sigma=2$ where the printed argument is inside $[-1,1]$, and regression on "
     what += f"one site: {', '.join(f'{100 * x:.0f} %' for x in errors)}; the least"
     return Measured(what, min(errors), off(right, exact))
 
 
-@PAPER.erratum("A.2", r"$\mathrm{alg}=\mathrm{alg}_k$ at $k=2$", r"$\mathrm{alg}=2 \mathrm{alg}_2-1$")
+@PAPER.erratum(
+    "A.2", r"$\mathrm{alg}=\mathrm{alg}_k$ at $k=2$", r"$\mathrm{alg}=2 \mathrm{alg}_2-1$"
+)
 def algebraic():
     a = np.linspace(-0.9, 0.9, 7)
     x = a / np.sqrt(1 - a**2)
     alg2 = 0.5 * (1 + x / np.sqrt(1 + x**2))
-    return Measured(r"$\mathrm{alg}(\mathrm{alg}^{-1}(a))$ with $a$", off(alg2, a), off(2 * alg2 - 1, a))
+    return Measured(
+        r"$\mathrm{alg}(\mathrm{alg}^{-1}(a))$ with $a$", off(alg2, a), off(2 * alg2 - 1, a)
+    )
 
 
 @PAPER.erratum(
-    "Lemma B.1, C.3", r"$\varphi'''(0)=-\sqrt{2/\pi} (\kappa^4\sigma^4-3\sigma^2)$", r"$\kappa\sigma^4-3\sigma^2$"
+    "Lemma B.1, C.3",
+    r"$\varphi'''(0)=-\sqrt{2/\pi} (\kappa^4\sigma^4-3\sigma^2)$",
+    r"$\kappa\sigma^4-3\sigma^2$",
 )
 def third_derivative():
     law = lf.marginals.Uniform(scale=2.0)
     x, p = law.nodes()
 
     def bend(a):  # (φ(a)/a − φ'(0))/a², even in a
-        return (np.sum(p * x * scipy.special.erf(x * a / math.sqrt(2 * (1 - a * a)))) / a - ROOT * 4) / a**2
+        return (
+            np.sum(p * x * scipy.special.erf(x * a / math.sqrt(2 * (1 - a * a)))) / a - ROOT * 4
+        ) / a**2
 
     table = [bend(0.2 / 2**n) for n in range(4)]
     for power in (4, 16, 64):  # Richardson
@@ -152,10 +186,18 @@ def sign_of_excess():
     above = Amplifier(law).excess(np.linspace(0.1, 0.9, 9))
     assert law.kurtosis < 3 and (above > 0).all()  # superlinear, as the sentence goes on to say
     what = r"sign of $\kappa-3$ for the uniform law, $\kappa=1.8$, whose $\varphi$ is superlinear"
-    return Measured(what, abs(1 - np.sign(exact)), abs(np.sign(law.excess_kurtosis) - np.sign(exact)), 0.1, "absolute")
+    return Measured(
+        what,
+        abs(1 - np.sign(exact)),
+        abs(np.sign(law.excess_kurtosis) - np.sign(exact)),
+        0.1,
+        "absolute",
+    )
 
 
-PAPER.by_reading("§3.2, footnote 3", "the PDE limit is in Appendix B.3", "Appendix B.2", "A cross-reference.")
+PAPER.by_reading(
+    "§3.2, footnote 3", "the PDE limit is in Appendix B.3", "Appendix B.2", "A cross-reference."
+)
 
 
 @PAPER.erratum(
@@ -172,13 +214,17 @@ def continuum_limit():
     def loss(level):
         return 0.5 - level * math.sqrt(rows[1].sum() * size) * half_mean() + 0.25 * level**2 * total
 
-    level = scipy.optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-12}).x
+    level = scipy.optimize.minimize_scalar(
+        loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-12}
+    ).x
     w = np.full(size, size * level)  # w(x) = N w_i
     right = continuum.residual(lambda a: ROOT * a, rows, w)
     drive = continuum.driven(lambda a: ROOT * a, rows[1], w)
     errors = [float(np.abs(left / drive).max()) for left in (drive + 0.5 * (right - drive), right)]
     return Measured(
-        r"left side, in units of $\varphi$, at the flat field of least loss on Gaussian data", *errors, 1e-6
+        r"left side, in units of $\varphi$, at the flat field of least loss on Gaussian data",
+        *errors,
+        1e-6,
     )
 
 
@@ -197,7 +243,9 @@ def gradient_sign():
     return Measured(what, off(pull + back, exact), off(right, exact), 1e-9)
 
 
-@PAPER.erratum("(10)", r"$\sum_{y=1}^{K}\Sigma_y$ of classes $0,\dots,K-1$", r"$\sum_{y=0}^{K-1}\Sigma_y$")
+@PAPER.erratum(
+    "(10)", r"$\sum_{y=1}^{K}\Sigma_y$ of classes $0,\dots,K-1$", r"$\sum_{y=0}^{K-1}\Sigma_y$"
+)
 def class_index():
     w = field(9)
     exact = -slopes(ising_loss, w)
@@ -225,7 +273,9 @@ def class_of_the_row():
     amplifier, exact = Amplifier(LONG.marginal()), SIGMA1 @ w / s * half_mean()
     printed, right = (0.5 * amplifier(sigma @ w / s) for sigma in (SIGMA0, SIGMA1))
     return Measured(
-        "$f(w)$ on Gaussian data, with the row of class 0 and of class 1", off(printed, exact), off(right, exact)
+        "$f(w)$ on Gaussian data, with the row of class 0 and of class 1",
+        off(printed, exact),
+        off(right, exact),
     )
 
 
@@ -237,27 +287,40 @@ def class_of_the_row():
 )
 def shell():
     dim = 40
-    density = lambda u: (1 - u * u) ** ((dim - 3) / 2)  # noqa: E731
-    square = integral(lambda u: u * u * density(u), -1, 1) / integral(density, -1, 1)  # of a coordinate of U
+    density = lambda u: (1 - u * u) ** ((dim - 3) / 2)
+    square = integral(lambda u: u * u * density(u), -1, 1) / integral(
+        density, -1, 1
+    )  # of a coordinate of U
     x, p = lf.stimuli.EllipticalShell((dim,)).marginal().nodes()  # at R = √D
     found = np.sum(p * x**2) / dim
-    return Measured("variance of an entry for $R\\equiv1$, $D=40$, by quadrature", off(1.0, square), off(found, square))
+    return Measured(
+        "variance of an entry for $R\\equiv1$, $D=40$, by quadrature",
+        off(1.0, square),
+        off(found, square),
+    )
 
 
-STUDENT = lf.Discrimination(*(lf.stimuli.StudentT((8,), xi=xi, nu=5.0, kernel="periodized") for xi in (0.8, 1.6)))
+STUDENT = lf.Discrimination(
+    *(lf.stimuli.StudentT((8,), xi=xi, nu=5.0, kernel="periodized") for xi in (0.8, 1.6))
+)
 
 
 def student_mean():
     """C = E|X|/σ of Student's t with 5 degrees of freedom at unit variance, by quadrature."""
     scale = math.sqrt(3 / 5)
-    density = lambda t: math.gamma(3) / (math.sqrt(5 * math.pi) * math.gamma(2.5)) * (1 + t * t / 5) ** -3  # noqa: E731
+
+    def density(t):
+        return math.gamma(3) / (math.sqrt(5 * math.pi) * math.gamma(2.5)) * (1 + t * t / 5) ** -3
+
     return 2 * scale * integral(lambda t: t * density(t), 0, math.inf)
 
 
-@PAPER.erratum("(11)", r"$\Sigma_1w/\sqrt{w^\top\Sigma_1w}$", r"$\tfrac C2 \Sigma_1w/\sqrt{w^\top\Sigma_1w}$")
+@PAPER.erratum(
+    "(11)", r"$\Sigma_1w/\sqrt{w^\top\Sigma_1w}$", r"$\tfrac C2 \Sigma_1w/\sqrt{w^\top\Sigma_1w}$"
+)
 def elliptical_flow():
     w, c = field(), student_mean()
-    loss = lambda w: 0.5 - 0.5 * c * root(w, SIGMA1) + 0.25 * w @ (SIGMA0 + SIGMA1) @ w  # noqa: E731
+    loss = lambda w: 0.5 - 0.5 * c * root(w, SIGMA1) + 0.25 * w @ (SIGMA0 + SIGMA1) @ w
     exact = -slopes(loss, w)
     printed = SIGMA1 @ w / root(w, SIGMA1) - 0.5 * (SIGMA0 + SIGMA1) @ w
     what = r"flow on Student's $t_5$, by differences of the loss, $\mathrm E[\mathrm{ReLU}]$ by quadrature"
@@ -273,13 +336,17 @@ def elliptical_flow():
 def steady_ratio():
     c = student_mean()
     lambda0, lambda1 = SIGMA0.sum(axis=0)[0], SIGMA1.sum(axis=0)[0]
-    loss = lambda u: 0.5 - 0.5 * c * math.sqrt(lambda1) * u + 0.25 * (lambda0 + lambda1) * u * u  # noqa: E731
-    u = scipy.optimize.minimize_scalar(loss, bounds=(0, 2), method="bounded", options={"xatol": 1e-12}).x
+    loss = lambda u: 0.5 - 0.5 * c * math.sqrt(lambda1) * u + 0.25 * (lambda0 + lambda1) * u * u
+    u = scipy.optimize.minimize_scalar(
+        loss, bounds=(0, 2), method="bounded", options={"xatol": 1e-12}
+    ).x
     s = math.sqrt(lambda1) * u
     wave = next(wave for wave in lf.theory.sinusoids(STUDENT) if wave.frequency == (0,))
     assert abs(wave.norm - u) < 1e-6
     what = "ratio of eigenvalues from the flat field of least loss, Student's $t_5$"
-    return Measured(what, off(2 * c / s - 1, lambda0 / lambda1), off(c / s - 1, lambda0 / lambda1), 1e-6)
+    return Measured(
+        what, off(2 * c / s - 1, lambda0 / lambda1), off(c / s - 1, lambda0 / lambda1), 1e-6
+    )
 
 
 @PAPER.erratum(
@@ -293,7 +360,7 @@ def saddles():
     sigma0, sigma1 = (lf.lattice.matrix(stimulus.covariance()) for stimulus in task.stimuli)
     wave = next(wave for wave in lf.theory.sinusoids(task) if wave.frequency == (1,))
     w, flat = wave.field(0.3), np.full(40, 1 / math.sqrt(40))
-    speed = lambda e: flat @ (sigma1 @ (w + e * flat) / root(w + e * flat, sigma1) * half_mean()  # noqa: E731
+    speed = lambda e: flat @ (sigma1 @ (w + e * flat) / root(w + e * flat, sigma1) * half_mean()
                               - 0.5 * (sigma0 + sigma1) @ (w + e * flat))  # fmt: skip
     exact = float(slopes(speed, 0.0, 1e-3))
     what = "growth rate of a flat perturbation on the sinusoid of frequency 1, ξ = (1, 2), by differences; "
@@ -320,8 +387,6 @@ def peaks():
         table = [[count, of - count], [found, len(apart) - found]]
         return float(scipy.stats.norm.isf(scipy.stats.fisher_exact(table).pvalue / 2))
 
-    what = (
-        f"{same} of {len(apart)} starts agree exactly, {near} within one site; Fisher's test of the first against 26 "
-    )
+    what = f"{same} of {len(apart)} starts agree exactly, {near} within one site; Fisher's test of the first against 26 "
     what += "in 28, and of the second against 38 in 40, counted before"
     return Measured(what, deviates(26, 28, same), deviates(38, 40, near), 3.0, "σ")

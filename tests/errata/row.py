@@ -31,7 +31,9 @@ class Measured:
     @property
     def fails(self) -> bool:
         """Whether the printed version is wrong beyond doubt."""
-        return self.printed is not None and self.printed > self.within * (1 if self.unit == "σ" else 10)
+        return self.printed is not None and self.printed > self.within * (
+            1 if self.unit == "σ" else 10
+        )
 
     @property
     def holds(self) -> bool:
@@ -127,7 +129,9 @@ def quadrant(q11: float, q22: float, q12: float, one: int, two: int) -> float:
     alpha = math.acos(max(-1.0, min(1.0, q12 / math.sqrt(q11 * q22))))
     order = one + two
     radial = 2 ** (order / 2) * math.gamma(order / 2 + 1)
-    angular = integral(lambda x: math.cos(x) ** one * math.cos(x - alpha) ** two, alpha - math.pi / 2, math.pi / 2)
+    angular = integral(
+        lambda x: math.cos(x) ** one * math.cos(x - alpha) ** two, alpha - math.pi / 2, math.pi / 2
+    )
     return q11 ** (one / 2) * q22 ** (two / 2) * radial * angular / (2 * math.pi)
 
 

@@ -7,7 +7,9 @@ from .write import PAGE, SOURCES, measured, render
 
 def rows(kind):
     """Rows that are measured, named by source and equation."""
-    found = [(source.name, row) for source in SOURCES for row in getattr(source, kind) if row.measure]
+    found = [
+        (source.name, row) for source in SOURCES for row in getattr(source, kind) if row.measure
+    ]
     return [pytest.param(row, id=f"{name}-{row.measure.__name__}") for name, row in found]
 
 
@@ -26,9 +28,13 @@ def test_what_is_right_as_printed(row):
 
 
 def test_only_a_cross_reference_is_left_to_reading():
-    unmeasured = [row.equation for source in SOURCES for row in source.errata if row.measure is None]
+    unmeasured = [
+        row.equation for source in SOURCES for row in source.errata if row.measure is None
+    ]
     assert unmeasured == ["§3.2, footnote 3"]
 
 
 def test_the_page_is_what_was_measured():
-    assert PAGE.read_text(encoding="utf-8") == render(), "docs/errata.md is out of date: run `make errata`"
+    assert PAGE.read_text(encoding="utf-8") == render(), (
+        "docs/errata.md is out of date: run `make errata`"
+    )

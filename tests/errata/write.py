@@ -88,7 +88,9 @@ def amount(value, unit):
 def result(found):
     """The two errors of a row."""
     drawn = found.unit == "σ" or found.within > 1e-3
-    right = f"by {amount(found.right, found.unit)}" if drawn else f"by less than {power(found.within)}"
+    right = (
+        f"by {amount(found.right, found.unit)}" if drawn else f"by less than {power(found.within)}"
+    )
     if found.printed is None:
         return f"off {right}"
     return f"printed off by **{amount(found.printed, found.unit)}**, right {right}"
@@ -115,7 +117,11 @@ def render():
     for source in SOURCES:
         for row in source.confirmed:
             found = measured(row)
-            parts.append(line(source.name.partition(" (")[0], row.equations, f"{found.what}: {result(found)}"))
+            parts.append(
+                line(
+                    source.name.partition(" (")[0], row.equations, f"{found.what}: {result(found)}"
+                )
+            )
     parts.append("\n" + SHEET)
     return "".join(parts)
 
@@ -125,5 +131,7 @@ if __name__ == "__main__":
 
     jax.config.update("jax_enable_x64", True)
     PAGE.write_text(render(), encoding="utf-8")
-    counts = (sum(len(getattr(source, kind)) for source in SOURCES) for kind in ("errata", "confirmed"))
+    counts = (
+        sum(len(getattr(source, kind)) for source in SOURCES) for kind in ("errata", "confirmed")
+    )
     print("{}: {} errata, {} equations confirmed".format(PAGE.name, *counts))

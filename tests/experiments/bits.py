@@ -3,15 +3,24 @@
 import multiprocessing
 
 SPAWN = multiprocessing.get_context("forkserver")
-SPAWN.set_forkserver_preload(["localfields.experiments", "localfields.theory", "localfields.training.train"])
+SPAWN.set_forkserver_preload(
+    ["localfields.experiments", "localfields.theory", "localfields.training.train"]
+)
 
 
 def assert_same(one, other):
     """Equal to the last bit, in all that is no clock."""
     assert list(one.series) == list(other.series)
-    parts = [(getattr(one, name), getattr(other, name)) for name in ("steps", "times", "initial", "final")]
+    parts = [
+        (getattr(one, name), getattr(other, name))
+        for name in ("steps", "times", "initial", "final")
+    ]
     parts += [(one.series[name], other.series[name]) for name in one.series]
     for a, b in parts:
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         assert a.tobytes() == b.tobytes()
-    assert (one.outcome, one.stopped, one.specification) == (other.outcome, other.stopped, other.specification)
+    assert (one.outcome, one.stopped, one.specification) == (
+        other.outcome,
+        other.stopped,
+        other.specification,
+    )

@@ -94,7 +94,9 @@ def _stand_in(folder: Path) -> Iterator[dict[str, str]]:
         (folder / name).chmod(0o755)
     yield {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
     listed = folder / "sbatch-jobs"
-    subprocess.run([folder / "scancel", *(listed.read_text().split() if listed.exists() else ())], check=True)
+    subprocess.run(
+        [folder / "scancel", *(listed.read_text().split() if listed.exists() else ())], check=True
+    )
 
 
 @contextlib.contextmanager
@@ -102,7 +104,9 @@ def _slurm(folder: Path) -> Iterator[dict[str, str]]:
     if not all(map(shutil.which, DAEMONS)):
         for words in ("update -q", "install -q -y --no-install-recommends slurm-wlm munge"):
             subprocess.run(
-                ["apt-get", *words.split()], check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+                ["apt-get", *words.split()],
+                check=True,
+                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
             )
     folder.chmod(0o755)  # munge wants its socket to be reached by all,
     (folder / "munge.key").touch(0o600)  # and its key by nobody else
@@ -111,7 +115,9 @@ def _slurm(folder: Path) -> Iterator[dict[str, str]]:
         (folder / name).mkdir()
     host, cores = socket.gethostname().partition(".")[0], os.cpu_count()
     file = folder / "slurm.conf"
-    file.write_text(CONFIGURATION.format(folder=folder, host=host, cores=cores, ports=_free_ports(2)))
+    file.write_text(
+        CONFIGURATION.format(folder=folder, host=host, cores=cores, ports=_free_ports(2))
+    )
     environment = {"SLURM_CONF": str(file)}
     own = {name: f"--{name}-file={folder}/munge.{name}" for name in ("key", "pid", "log", "seed")}
     commands = [
@@ -128,7 +134,9 @@ def _slurm(folder: Path) -> Iterator[dict[str, str]]:
         try:
             yield environment
         finally:
-            subprocess.run(["scancel", "--user=root"], env={**os.environ, **environment}, check=False)
+            subprocess.run(
+                ["scancel", "--user=root"], env={**os.environ, **environment}, check=False
+            )
 
 
 @contextlib.contextmanager
@@ -144,14 +152,18 @@ def _daemon(command: list[str], folder: Path, environment: dict[str, str]) -> It
 
 def _state(environment: dict[str, str]) -> str:
     command = ["sinfo", "--noheader", "--format=%t"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def _wait(ready, folder: Path) -> None:
     deadline = time.monotonic() + STARTS_WITHIN
     while not ready():
         if time.monotonic() > deadline:
-            said = "\n".join(f"{file.name}:\n{file.read_text()[-2000:]}" for file in folder.glob("*.out"))
+            said = "\n".join(
+                f"{file.name}:\n{file.read_text()[-2000:]}" for file in folder.glob("*.out")
+            )
             raise RuntimeError(f"SLURM does not start.\n{said}")
         time.sleep(0.1)
 

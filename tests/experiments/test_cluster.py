@@ -46,14 +46,24 @@ def check_complete(found, here):
 
 
 def test_a_task_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("localfields.training.loop.SYNC", 0.0)  # looks at cancel at every record, however fast
+    monkeypatch.setattr(
+        "localfields.training.loop.SYNC", 0.0
+    )  # looks at cancel at every record, however fast
     looks, told = [], []
-    assert compute(BASE.canonical(), str(tmp_path), cancel=lambda: looks.append(1) or True).end == "cancelled"
+    assert (
+        compute(BASE.canonical(), str(tmp_path), cancel=lambda: looks.append(1) or True).end
+        == "cancelled"
+    )
     assert looks and lf.Store(tmp_path).digests() == []
     report = compute(BASE.canonical(), str(tmp_path), on_progress=told.append)
     assert report.end == "done" and report.digest == BASE.digest and told[0].begun > 0
     np.testing.assert_array_equal(lf.Store(tmp_path).load(BASE.digest).final, BASE.run().final)
-    assert compute(BASE.canonical(), str(tmp_path), on_progress=lambda _: pytest.fail("computed twice")).end == "done"
+    assert (
+        compute(
+            BASE.canonical(), str(tmp_path), on_progress=lambda _: pytest.fail("computed twice")
+        ).end
+        == "done"
+    )
 
 
 def test_a_task_tells_what_went_wrong(tmp_path, monkeypatch):
@@ -96,7 +106,9 @@ def test_modules_of_a_user_are_found_by_workers(tmp_path, monkeypatch):
         assert modules_of(experiment) == (("my_stimulus", str(file)),)
         assert modules_of(BASE) == ()
         command = [sys.executable, "-c", textwrap.dedent(program), experiment.canonical()]
-        done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            command, cwd="/", capture_output=True, text=True, check=False, timeout=120
+        )
         assert done.returncode == 0, done.stderr
     finally:
         from localfields import _spec
@@ -114,7 +126,12 @@ def test_modules_of_a_user_are_found_by_workers(tmp_path, monkeypatch):
         ("local", "local", os.cpu_count(), {}),
         ("tcp://10.0.0.1:8786", "scheduler", 0, {}),
         ("slurm", "slurm", 1, {}),
-        ("slurm:4,queue=long,walltime=02:00:00", "slurm", 4, {"queue": "long", "walltime": "02:00:00"}),
+        (
+            "slurm:4,queue=long,walltime=02:00:00",
+            "slurm",
+            4,
+            {"queue": "long", "walltime": "02:00:00"},
+        ),
     ],
 )
 def test_names_of_clusters(text, kind, workers, options):
@@ -123,7 +140,8 @@ def test_names_of_clusters(text, kind, workers, options):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "lokal:2", "local:0", "local:-1", "local:two", "local:2,queue=x", "slurm:2,walltme=1"]
+    "text",
+    ["", "lokal:2", "local:0", "local:-1", "local:two", "local:2,queue=x", "slurm:2,walltme=1"],
 )
 def test_clusters_that_are_none(text):
     with pytest.raises(InputError, match="cluster"):
@@ -145,7 +163,9 @@ def test_without_dask(monkeypatch, tmp_path):
 def test_a_worker_that_is_killed_loses_no_point(tmp_path, here):
     killed, before = [], dict(os.environ)
     with Cluster.of("local:2").connect() as client:
-        assert set(client.run(lambda: os.environ["NPROC"]).values()) == {str(max(1, (os.cpu_count() or 1) // 2))}
+        assert set(client.run(lambda: os.environ["NPROC"]).values()) == {
+            str(max(1, (os.cpu_count() or 1) // 2))
+        }
         workers = client.run(os.getpid)
 
         def kill(progress):
@@ -188,7 +208,9 @@ def test_jobs_of_a_batch_system(batch_system, tmp_path, here, monkeypatch):
 
 
 def test_the_job_script():
-    script = Cluster.of("slurm:3,queue=long,account=me,walltime=02:00:00,memory=3GB,cores=4").job_script()
+    script = Cluster.of(
+        "slurm:3,queue=long,account=me,walltime=02:00:00,memory=3GB,cores=4"
+    ).job_script()
     for words in (
         "#SBATCH -p long",
         "#SBATCH -A me",
@@ -227,12 +249,22 @@ def test_members_divided_over_devices(tmp_path):
     method = lf.Training(steps=12, batch=40, every=4, evaluate=50)
     kinds = [("independent", 6), ("shared", 6), ("independent", 5)]
     experiments = [
-        BASE.replace(method=method.replace(estimator=kind, members=count), precision="float64") for kind, count in kinds
+        BASE.replace(method=method.replace(estimator=kind, members=count), precision="float64")
+        for kind, count in kinds
     ]
     file = tmp_path / "two.npz"
-    command = [sys.executable, "-c", ON_DEVICES, "2", file, *(one.canonical() for one in experiments)]
+    command = [
+        sys.executable,
+        "-c",
+        ON_DEVICES,
+        "2",
+        file,
+        *(one.canonical() for one in experiments),
+    ]
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", **CACHED}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert len(jax.devices()) == 1
     with np.load(file) as two:

@@ -14,7 +14,15 @@ import pytest
 import localfields as lf
 from localfields import InputError
 from localfields._spec import fields, from_json, registered
-from localfields.experiments import Experiment, Fit, Method, Solution, Training, experiment, experiment_from
+from localfields.experiments import (
+    Experiment,
+    Fit,
+    Method,
+    Solution,
+    Training,
+    experiment,
+    experiment_from,
+)
 from localfields.store import Store
 
 ISING = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
@@ -25,12 +33,22 @@ QUICK = Training(steps=12, batch=10, every=3, evaluate=10)
 MANY = {
     "all left out": Experiment(),
     "ising": Experiment(ISING, NEURON, QUICK),
-    "swept": Experiment(NLGP.replace(l2=[0.0, 0.1]), NEURON, QUICK.replace(learning_rate=[0.1, 0.2])),
-    "committee": Experiment(ISING, lf.networks.Committee(2, init_scale=0.1), QUICK.replace(seed=(5, 9))),
-    "copula": Experiment(lf.Discrimination(lf.stimuli.Copula((8,), marginal_law="laplace", xi=1), NLGP.stimuli[0])),
-    "recorded": Experiment(ISING, NEURON, QUICK.replace(what=("ipr", "loss"), rest=1e-3, estimator="exact")),
+    "swept": Experiment(
+        NLGP.replace(l2=[0.0, 0.1]), NEURON, QUICK.replace(learning_rate=[0.1, 0.2])
+    ),
+    "committee": Experiment(
+        ISING, lf.networks.Committee(2, init_scale=0.1), QUICK.replace(seed=(5, 9))
+    ),
+    "copula": Experiment(
+        lf.Discrimination(lf.stimuli.Copula((8,), marginal_law="laplace", xi=1), NLGP.stimuli[0])
+    ),
+    "recorded": Experiment(
+        ISING, NEURON, QUICK.replace(what=("ipr", "loss"), rest=1e-3, estimator="exact")
+    ),
     "initial": Experiment(ISING, NEURON, QUICK, initial=np.linspace(-1, 1, 8)[None]),
-    "solution": Experiment(ISING, NEURON, Solution(lf.theory.ExactIsing(), times=[0, 0.5, 1.5], members=2)),
+    "solution": Experiment(
+        ISING, NEURON, Solution(lf.theory.ExactIsing(), times=[0, 0.5, 1.5], members=2)
+    ),
     "effective flow": Experiment(NLGP, NEURON, Solution(until=3)),
 }
 each = pytest.mark.parametrize("made", MANY.values(), ids=MANY)
@@ -48,13 +66,17 @@ def test_there_and_back(made):
     assert plain["schema"] == experiment.SCHEMA
     assert text == json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert from_json(made.to_json()).digest == made.digest
-    assert len(made.digest) == 64 and Experiment.of(json.dumps(plain, indent=2)).digest == made.digest
+    assert (
+        len(made.digest) == 64 and Experiment.of(json.dumps(plain, indent=2)).digest == made.digest
+    )
 
 
 @each
 def test_a_repr_can_be_pasted_back(made):
     names = {**vars(lf.stimuli), **vars(lf.networks), **vars(lf.marginals), **vars(lf.theory)}
-    names |= {name: getattr(lf, name) for name in ("Discrimination", "Experiment", "Solution", "Training")}
+    names |= {
+        name: getattr(lf, name) for name in ("Discrimination", "Experiment", "Solution", "Training")
+    }
     assert eval(repr(made), names).digest == made.digest
 
 
@@ -69,7 +91,9 @@ def test_digests_do_not_differ_between_processes():
     texts = [made.canonical() for made in MANY.values()]
     program = "import json, sys, localfields as lf\nprint([lf.Experiment.of(t).digest for t in json.load(sys.stdin)])"
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, input=json.dumps(texts), capture_output=True, text=True, check=True
+    )
     found = json.loads(done.stdout.replace("'", '"'))
     assert found == [made.digest for made in MANY.values()]
     assert len(set(found)) == len(found)
@@ -107,7 +131,9 @@ def test_ways_to_write_the_same():
         from_json({"type": "method/training", "steps": 2000, "learning_rate": 1, "seed": 3}),
     ]
     assert len({Experiment(ISING, method=one).digest for one in same}) == 1
-    named = [Training(what=what) for what in (("loss", "ipr"), ["ipr", "loss"], ("ipr", "loss", "ipr"))]
+    named = [
+        Training(what=what) for what in (("loss", "ipr"), ["ipr", "loss"], ("ipr", "loss", "ipr"))
+    ]
     assert len({Experiment(ISING, method=one).digest for one in named}) == 1
     seeds = [Training(seed=seed) for seed in ((5, 9), [5, 9], np.array([5, 9]), (5.0, 9))]
     assert len({Experiment(ISING, method=one).digest for one in seeds}) == 1
@@ -164,13 +190,26 @@ def test_every_field_changes_the_digest():
     solution = base.replace(method=Solution())
     digests = [base.digest, solution.digest]
     for cls, changes in CHANGES.items():
-        assert list(changes) == [field.name for field, _ in fields(cls)], cls  # a new field must be entered here
-    digests += [base.replace(method=QUICK.replace(**{k: v})).digest for k, v in CHANGES[Training].items()]
-    digests += [solution.replace(method=Solution(**{k: v})).digest for k, v in CHANGES[Solution].items()]
+        assert list(changes) == [field.name for field, _ in fields(cls)], (
+            cls
+        )  # a new field must be entered here
+    digests += [
+        base.replace(method=QUICK.replace(**{k: v})).digest for k, v in CHANGES[Training].items()
+    ]
+    digests += [
+        solution.replace(method=Solution(**{k: v})).digest for k, v in CHANGES[Solution].items()
+    ]
     digests += [base.replace(**{k: v}).digest for k, v in CHANGES[Experiment].items()]
-    digests += [base.replace(task=ISING.replace(**{k: v})).digest for k, v in CHANGES[lf.Discrimination].items()]
+    digests += [
+        base.replace(task=ISING.replace(**{k: v})).digest
+        for k, v in CHANGES[lf.Discrimination].items()
+    ]
     for k, v in CHANGES[lf.stimuli.Ising].items():
-        digests.append(base.replace(task=lf.Discrimination(*(one.replace(**{k: v}) for one in ISING.stimuli))).digest)
+        digests.append(
+            base.replace(
+                task=lf.Discrimination(*(one.replace(**{k: v}) for one in ISING.stimuli))
+            ).digest
+        )
     tiny = np.nextafter(0.05, 1)
     digests.append(base.replace(method=QUICK.replace(learning_rate=tiny)).digest)  # to the last bit
     digests.append(base.replace(method=QUICK.replace(seed=(0,))).digest)
@@ -181,7 +220,9 @@ def test_the_schema_changes_the_digest(monkeypatch):
     before = MANY["ising"].digest
     monkeypatch.setattr(experiment, "SCHEMA", 2)
     assert MANY["ising"].digest != before
-    assert Experiment.of(MANY["ising"].canonical()).digest == MANY["ising"].digest  # older and present ones are read
+    assert (
+        Experiment.of(MANY["ising"].canonical()).digest == MANY["ising"].digest
+    )  # older and present ones are read
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------------
@@ -193,7 +234,10 @@ TEXTS = [
     ("[" * 100_000, "no JSON"),
     ("3", "An experiment must be an object with `task`, `network` and `method`, got 3"),
     ("[]", "an object with `task`"),
-    ('{"schema": 2}', "The schema of an experiment must be at most 1, got 2. It was written by a newer version"),
+    (
+        '{"schema": 2}',
+        "The schema of an experiment must be at most 1, got 2. It was written by a newer version",
+    ),
     ('{"schema": "1"}', "The schema of an experiment"),
     ('{"schema": true}', "The schema of an experiment"),
     ('{"schema": 0}', "The schema of an experiment"),
@@ -231,7 +275,11 @@ FIELDS = [
     (Training, {"seed": (True, False)}, "`seed` must be a whole number"),
     (Training, {"estimator": "exakt"}, "Did you mean `exact`?"),
     (Training, {"optimizer": "adm"}, "Did you mean `adam`?"),
-    (Training, {"what": "loss"}, "`what` must be a list of names, got 'loss'. For example ['weights']."),
+    (
+        Training,
+        {"what": "loss"},
+        "`what` must be a list of names, got 'loss'. For example ['weights'].",
+    ),
     (Training, {"what": ["los"]}, "Did you mean `loss`?"),
     (Training, {"what": [["loss"]]}, "A name in `what`"),
     (Training, {"rest": [0.1, 0.2]}, "`rest` must be one number"),
@@ -243,12 +291,18 @@ FIELDS = [
     (Solution, {"theory": "exakt-ising"}, "Did you mean `exact-ising`?"),
     (Solution, {"seed": (1, (2,))}, "`seed` must be a whole number"),
     (Experiment, {"precision": "float16"}, "`precision` must be one of float32, float64"),
-    (Experiment, {"method": Training}, "`method` must be a method, got the class Training. Call it: Training()."),
+    (
+        Experiment,
+        {"method": Training},
+        "`method` must be a method, got the class Training. Call it: Training().",
+    ),
     (Experiment, {"network": ISING}, "`network` must be a network"),
 ]
 
 
-@pytest.mark.parametrize(("cls", "given", "words"), FIELDS, ids=[f"{c.__name__} {g}"[:60] for c, g, _ in FIELDS])
+@pytest.mark.parametrize(
+    ("cls", "given", "words"), FIELDS, ids=[f"{c.__name__} {g}"[:60] for c, g, _ in FIELDS]
+)
 def test_mistakes(cls, given, words):
     with pytest.raises(InputError) as told:
         cls(**given)
@@ -274,7 +328,10 @@ def test_training_is_train(precision):
         with jax.enable_x64(setting):
             found = made.run()
             assert jax.numpy.zeros(()).dtype == ("float64" if setting else "float32")  # as it was
-        assert found.specification == expected.specification and found.manifest["precision"] == precision
+        assert (
+            found.specification == expected.specification
+            and found.manifest["precision"] == precision
+        )
         for name in expected.series:
             assert found.series[name].dtype == precision
             np.testing.assert_array_equal(found.series[name], expected.series[name])
@@ -299,7 +356,9 @@ def test_a_list_of_seeds_is_the_runs_alone(estimator, key):
 
 
 def test_given_fields(key):
-    fields = np.random.default_rng(np.asarray(key._base_array)).normal(size=(2, 1, 8)).astype(np.float32)
+    fields = (
+        np.random.default_rng(np.asarray(key._base_array)).normal(size=(2, 1, 8)).astype(np.float32)
+    )
     made = Experiment(ISING, NEURON, QUICK.replace(members=2), initial=fields)
     found = made.run()
     np.testing.assert_array_equal(found.initial, fields)
@@ -307,7 +366,9 @@ def test_given_fields(key):
     both = made.replace(initial=fields[0]).run()
     np.testing.assert_array_equal(both.initial, np.stack([fields[0]] * 2))
     np.testing.assert_array_equal(both.weights[0], found.weights[0])
-    with pytest.raises(InputError, match=r"`initial` must be of shape \(1, 8\) or \(2, 1, 8\), got shape \(8,\)"):
+    with pytest.raises(
+        InputError, match=r"`initial` must be of shape \(1, 8\) or \(2, 1, 8\), got shape \(8,\)"
+    ):
         made.replace(initial=fields[0, 0]).run()
 
 
@@ -319,11 +380,16 @@ def test_solutions_are_stored_and_loaded(times, tmp_path):
     again = lf.run_or_load(Experiment.of(made.canonical()), store)
     more = {"times": times} if times else {"until": 4.0}
     with jax.enable_x64(False):  # first fields are drawn as for training
-        expected = lf.solve(ISING, lf.theory.ExactIsing(), network=NEURON, members=2, seed=3, **more)
+        expected = lf.solve(
+            ISING, lf.theory.ExactIsing(), network=NEURON, members=2, seed=3, **more
+        )
     for one in (found, again):
         np.testing.assert_array_equal(one.weights, expected.weights)
         np.testing.assert_array_equal(one.times, expected.times)
-        assert list(one.events) == list(expected.events) and one.specification == expected.specification
+        assert (
+            list(one.events) == list(expected.events)
+            and one.specification == expected.specification
+        )
     assert found.num_members == 2 and store.verify_all() == [] and store.digests() == [made.digest]
     given = made.replace(initial=found.initial, method=method.replace(seed=4))
     np.testing.assert_array_equal(lf.run_or_load(given, store).initial, found.initial)

@@ -20,15 +20,21 @@ from localfields.store import Store
 from localfields.training import loop
 
 ISING = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=j) for j in (0.3, 0.7)))
-SWEPT = lf.Discrimination(lf.stimuli.NLGP((12,), xi=0.5, gain=3), lf.stimuli.NLGP((12,), xi=1.0, gain=[1.0, 3.0, 10.0]))
+SWEPT = lf.Discrimination(
+    lf.stimuli.NLGP((12,), xi=0.5, gain=3), lf.stimuli.NLGP((12,), xi=1.0, gain=[1.0, 3.0, 10.0])
+)
 NEURON = lf.networks.SingleNeuron(init_scale=0.1)
 COMMITTEE = lf.networks.Committee(2, init_scale=0.1)
 QUICK = lf.Training(steps=450, batch=20, every=3, evaluate=20)
 
 CASES = {
     "adam, a swept field": lf.Experiment(SWEPT, NEURON, QUICK.replace(optimizer="adam")),
-    "exact, to rest": lf.Experiment(ISING, NEURON, QUICK.replace(estimator="exact", rest=3e-3, members=2)),
-    "a committee, seeds": lf.Experiment(ISING, COMMITTEE, QUICK.replace(seed=(5, 9), estimator="shared")),
+    "exact, to rest": lf.Experiment(
+        ISING, NEURON, QUICK.replace(estimator="exact", rest=3e-3, members=2)
+    ),
+    "a committee, seeds": lf.Experiment(
+        ISING, COMMITTEE, QUICK.replace(seed=(5, 9), estimator="shared")
+    ),
 }
 
 
@@ -49,7 +55,9 @@ def settle():
 def run_and_tell(case, path, pipe):
     """Run, and tell each step; then wait to be killed."""
     settle()
-    lf.run_or_load(CASES[case], path, on_progress=lambda progress: pipe.send((progress.begun, progress.step)))
+    lf.run_or_load(
+        CASES[case], path, on_progress=lambda progress: pipe.send((progress.begun, progress.step))
+    )
     pipe.send((-1, 10**9))
     time.sleep(600)
 
@@ -118,7 +126,9 @@ def test_ten_kills_at_random_moments(case, kills, key, tmp_path):
         check_after_a_kill(store)
     assert begins == sorted(begins) and begins[-1] > 0  # each went on from where the one before was
     begun = []
-    found = lf.run_or_load(experiment, store, on_progress=lambda progress: begun.append(progress.begun))
+    found = lf.run_or_load(
+        experiment, store, on_progress=lambda progress: begun.append(progress.begun)
+    )
     assert_same(found, expected)
     assert_same(store.load(experiment.digest), expected)
     assert not begun or begun[0] >= begins[-1]
@@ -133,7 +143,14 @@ def test_kills_while_writing(tmp_path):
     experiment = CASES[case]
     expected = whole(experiment)
     kept = store.checkpoint(experiment.digest)
-    places = [("write_array", 40), ("fsync", 7), ("replace", 5), ("write_array", -4), ("rename", -1), ("unlink", -1)]
+    places = [
+        ("write_array", 40),
+        ("fsync", 7),
+        ("replace", 5),
+        ("write_array", -4),
+        ("rename", -1),
+        ("unlink", -1),
+    ]
     steps = []
     for place, call in places:
         process = SPAWN.Process(target=run_and_die, args=(case, store.path, place, call))
@@ -143,14 +160,25 @@ def test_kills_while_writing(tmp_path):
         process.close()
         check_after_a_kill(store)
         arrays = kept.load()
-        steps.append(max(int(one) for name, one in arrays.items() if name.startswith("state_") and one.ndim == 0))
+        steps.append(
+            max(
+                int(one)
+                for name, one in arrays.items()
+                if name.startswith("state_") and one.ndim == 0
+            )
+        )
         stored = experiment.digest in store
         assert stored == (place == "unlink"), place
     assert 0 < steps[0] < steps[1] < steps[2] < steps[3] == steps[4] == steps[5] < 450
-    parts, works = list(tmp_path.glob("checkpoints/.*.part")), list(tmp_path.glob("tmp/*-*[0-9a-f]"))
+    parts, works = (
+        list(tmp_path.glob("checkpoints/.*.part")),
+        list(tmp_path.glob("tmp/*-*[0-9a-f]")),
+    )
     assert len(parts) >= 2 and works  # some did die half way
     # The result is there, and the checkpoint, too: its process died between storing the one and clearing the other.
-    found = lf.run_or_load(experiment, store, on_progress=lambda progress: pytest.fail("computed again"))
+    found = lf.run_or_load(
+        experiment, store, on_progress=lambda progress: pytest.fail("computed again")
+    )
     assert_same(found, expected)
     assert kept.load() is None and store.verify_all() == []
 
@@ -165,10 +193,15 @@ class Memory:
         self.arrays, self.saves = None, 0
 
     def load(self):
-        return None if self.arrays is None else {name: one.copy() for name, one in self.arrays.items()}
+        return (
+            None if self.arrays is None else {name: one.copy() for name, one in self.arrays.items()}
+        )
 
     def save(self, arrays):
-        self.arrays, self.saves = {name: np.array(one) for name, one in arrays.items()}, self.saves + 1
+        self.arrays, self.saves = (
+            {name: np.array(one) for name, one in arrays.items()},
+            self.saves + 1,
+        )
 
 
 def after(count):
@@ -194,7 +227,11 @@ SHORT = {
     "sgd": (RING, NEURON, SMALL),
     "nothing recorded": (RING, NEURON, SMALL.replace(what=())),
     "reductions": (RING, COMMITTEE, SMALL.replace(what=("ipr", "peak", "loss"))),
-    "adam, swept rates": (RING, COMMITTEE, SMALL.replace(optimizer="adam", learning_rate=[0.01, 0.1])),
+    "adam, swept rates": (
+        RING,
+        COMMITTEE,
+        SMALL.replace(optimizer="adam", learning_rate=[0.01, 0.1]),
+    ),
     "a swept field": (RING.replace(l2=[0.0, 0.3]), NEURON, SMALL.replace(members=1)),
     "orbit": (RING, NEURON, SMALL.replace(estimator="orbit")),
     "exact, to rest": (ISING, NEURON, SMALL.replace(estimator="exact", rest=0.05, steps=400)),
@@ -216,7 +253,9 @@ def test_cancel_and_go_on(name, every_record):
         assert stopped.stopped == "cancelled" and len(stopped.steps) == count + 1
         told = []
         assert_same(experiment.run(keep=keep, on_progress=told.append), expected)
-        assert {progress.begun for progress in told} == {expected.steps[count]} and told[0].step == told[0].begun
+        assert {progress.begun for progress in told} == {expected.steps[count]} and told[
+            0
+        ].step == told[0].begun
     # A few chunks at a time, each in a run of its own.
     keep = Memory()
     for count in range(3, min(records, 13) - 1, 3):
@@ -277,7 +316,12 @@ def test_ctrl_c_anywhere_and_go_on(where, every_record, monkeypatch):
 
 
 def test_schedules_go_on(every_record):
-    settings = {"learning_rate": optax.cosine_decay_schedule(0.1, 40), "steps": 40, "batch": 10, "members": 2}
+    settings = {
+        "learning_rate": optax.cosine_decay_schedule(0.1, 40),
+        "steps": 40,
+        "batch": 10,
+        "members": 2,
+    }
     settings |= {"record": lf.Record(3, evaluate=10)}
     expected, keep = lf.train(RING, NEURON, **settings), Memory()
     lf.train(RING, NEURON, **settings, cancel=after(5), keep=keep)
@@ -314,7 +358,9 @@ OTHERS = {
     "other steps": {"method": SMALL.replace(every=4)},
     "another seed": {"method": SMALL.replace(seed=1)},
     "another rate": {"method": SMALL.replace(learning_rate=0.04)},
-    "other draws": {"task": lf.Discrimination(*(one.replace(xi=0.9 * one.xi) for one in RING.stimuli))},
+    "other draws": {
+        "task": lf.Discrimination(*(one.replace(xi=0.9 * one.xi) for one in RING.stimuli))
+    },
     "another precision": {"precision": "float64"},
 }
 

@@ -33,7 +33,9 @@ def store(tmp_path):
 def computed(monkeypatch):
     """Digests of the experiments that were carried out."""
     found, run = [], Experiment.run
-    monkeypatch.setattr(Experiment, "run", lambda self, **more: (found.append(self.digest), run(self, **more))[1])
+    monkeypatch.setattr(
+        Experiment, "run", lambda self, **more: (found.append(self.digest), run(self, **more))[1]
+    )
     return found
 
 
@@ -81,7 +83,10 @@ def test_a_cancelled_run_is_kept_not_stored_and_goes_on(store):
     assert [progress.step for progress in told] == list(range(9, 31, 3)) and told[0].begun == 9
     assert_same(found, ONE.run())
     assert store.digests() == [ONE.digest] and not kept.path.exists()
-    assert list((store.path / "checkpoints").iterdir()) == [] and list((store.path / "locks").iterdir()) == []
+    assert (
+        list((store.path / "checkpoints").iterdir()) == []
+        and list((store.path / "locks").iterdir()) == []
+    )
 
 
 def test_an_error_on_the_way_keeps_the_checkpoint_and_frees_the_lock(store):
@@ -112,7 +117,11 @@ def test_a_damaged_checkpoint_is_left_out_and_the_run_starts_anew(store, damage)
         path.unlink()
         path.symlink_to(store.path)
     else:
-        path.write_bytes({"cut": whole[:-100], "empty": b"", "flipped": bytes(content), "text": b"no archive"}[damage])
+        path.write_bytes(
+            {"cut": whole[:-100], "empty": b"", "flipped": bytes(content), "text": b"no archive"}[
+                damage
+            ]
+        )
     told = []
     with pytest.warns(UserWarning, match="A checkpoint is damaged and was left out"):
         found = lf.run_or_load(ONE, store, on_progress=told.append)
@@ -130,7 +139,10 @@ def test_the_checkpoint_of_another_run_is_refused(store):
     with pytest.raises(lf.InputError) as told:
         lf.run_or_load(ONE, store)
     message = str(told.value)
-    assert message.startswith("The checkpoint must be one of this run") and "got one of another run" in message
+    assert (
+        message.startswith("The checkpoint must be one of this run")
+        and "got one of another run" in message
+    )
     assert f"Remove {mine} to start anew." in message
     assert store.digests() == [] and mine.exists()
     mine.unlink()
@@ -186,7 +198,9 @@ def test_a_full_disk_loses_no_more_than_the_last_seconds(store, monkeypatch):
     assert told[0].begun > 0
 
 
-@pytest.mark.parametrize("given", [None, "experiment", {"task": {}}, RING, QUICK, Experiment], ids=type)
+@pytest.mark.parametrize(
+    "given", [None, "experiment", {"task": {}}, RING, QUICK, Experiment], ids=type
+)
 def test_what_is_no_experiment(given, store):
     unchecked = inspect.unwrap(lf.run_or_load)  # without the check of annotations that tests add
     with pytest.raises(lf.InputError, match="`experiment` must be an Experiment"):
@@ -203,7 +217,9 @@ def test_an_experiment_that_cannot_run_leaves_nothing(store):
 
 def test_threads_that_ask_at_once_compute_once(store, computed):
     found = []
-    threads = [threading.Thread(target=lambda: found.append(lf.run_or_load(ONE, store))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(lf.run_or_load(ONE, store))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -236,7 +252,9 @@ def ask(number, path, marks, start):
 def test_eight_processes(store, tmp_path):
     """Of eight that ask for the same, one computes; eight that ask for different ones lose nothing."""
     marks, start = tmp_path / "marks", SPAWN.Barrier(8)
-    processes = [SPAWN.Process(target=ask, args=(number, store.path, marks, start)) for number in range(8)]
+    processes = [
+        SPAWN.Process(target=ask, args=(number, store.path, marks, start)) for number in range(8)
+    ]
     for process in processes:
         process.start()
     for process in processes:

@@ -18,7 +18,9 @@ from localfields.experiments.values import spread
 TASK = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
 QUICK = lf.Training(steps=6, batch=20, every=3, evaluate=10)
 BASE = lf.Experiment(TASK, method=QUICK)
-NLGP = lf.Experiment(lf.Discrimination(*(lf.stimuli.NLGP((8,), xi=xi) for xi in (0.3, 0.7))), method=QUICK)
+NLGP = lf.Experiment(
+    lf.Discrimination(*(lf.stimuli.NLGP((8,), xi=xi) for xi in (0.3, 0.7))), method=QUICK
+)
 
 
 # -- names of fields --------------------------------------------------------------------------------------------
@@ -45,7 +47,9 @@ def test_a_nested_field_is_found_and_ambiguity_is_told():
     experiment = lf.Experiment(lf.Discrimination(copula, copula.replace(xi=0.7)), method=QUICK)
     assert resolve(experiment, "k").paths[1] == ("task", "stimuli", 1, "marginal_law", "k")
     both = lf.Experiment(lf.Discrimination(copula, lf.stimuli.Kur((8,), k=3, xi=0.5)), method=QUICK)
-    with pytest.raises(InputError, match=r"several: task\.stimuli\.k, task\.stimuli\.marginal_law\.k"):
+    with pytest.raises(
+        InputError, match=r"several: task\.stimuli\.k, task\.stimuli\.marginal_law\.k"
+    ):
         resolve(both, "k")
     assert resolve(both, "marginal_law.k").paths == (("task", "stimuli", 0, "marginal_law", "k"),)
 
@@ -78,7 +82,11 @@ def test_other_mistakes():
     with pytest.raises(InputError, match="an ensemble"):
         Sweep(NLGP.replace(method=QUICK.replace(members=3)))
     with pytest.raises(InputError, match="several values of `gain`"):
-        Sweep(lf.Experiment(lf.Discrimination(*(lf.stimuli.NLGP((8,), gain=[1, 2], xi=xi) for xi in (0.3, 0.7)))))
+        Sweep(
+            lf.Experiment(
+                lf.Discrimination(*(lf.stimuli.NLGP((8,), gain=[1, 2], xi=xi) for xi in (0.3, 0.7)))
+            )
+        )
     with pytest.raises(InputError, match="of one length"):
         Sweep(NLGP, {"gain": [1, 2], "xi[1]": [0.5]}, together="list")
     with pytest.raises(InputError, match="all different"):
@@ -119,21 +127,35 @@ def sizes(sweep):
 
 
 def test_points_that_differ_in_numbers_run_together():
-    assert sizes(Sweep(NLGP, {"gain": [1, 2], "learning_rate": [0.1, 0.2], "init_scale": [1, 2, 3]}, seeds=5)) == [60]
-    assert sizes(Sweep(NLGP, {"gain": [1, 2], "batch": [20, 40], "shape": [(8,), (10,)]}, seeds=3)) == [6, 6, 6, 6]
-    assert sizes(Sweep(NLGP, {"rest": [0.1, 0.2]}, seeds=2)) == [2, 2]  # a number that an ensemble has but one of
+    assert sizes(
+        Sweep(NLGP, {"gain": [1, 2], "learning_rate": [0.1, 0.2], "init_scale": [1, 2, 3]}, seeds=5)
+    ) == [60]
+    assert sizes(
+        Sweep(NLGP, {"gain": [1, 2], "batch": [20, 40], "shape": [(8,), (10,)]}, seeds=3)
+    ) == [6, 6, 6, 6]
+    assert sizes(Sweep(NLGP, {"rest": [0.1, 0.2]}, seeds=2)) == [
+        2,
+        2,
+    ]  # a number that an ensemble has but one of
     assert sizes(Sweep(NLGP, {"gain": [1, 2, 3]}, seeds=100, chunk=100)) == [100, 100, 100]
     assert sizes(Sweep(NLGP, seeds=11, chunk=5)) == [4, 4, 3]
-    shared = NLGP.replace(method=QUICK.replace(estimator="shared"))  # draws are shared by those that see the same
+    shared = NLGP.replace(
+        method=QUICK.replace(estimator="shared")
+    )  # draws are shared by those that see the same
     assert sizes(Sweep(shared, {"gain": [1, 2], "init_scale": [1, 2]}, seeds=3)) == [6, 6]
     flow = BASE.replace(method=lf.Solution(lf.theory.ExactIsing(), until=10.0))
-    assert sizes(Sweep(flow, {"coupling[1]": [0.5, 0.6], "tolerance": [1e-6, 1e-8]}, seeds=2)) == [4, 4]
+    assert sizes(Sweep(flow, {"coupling[1]": [0.5, 0.6], "tolerance": [1e-6, 1e-8]}, seeds=2)) == [
+        4,
+        4,
+    ]
 
 
 def test_one_program_serves_a_sweep(tmp_path):
     from localfields.tasks import TRACES
 
-    sweep = Sweep(BASE, {"coupling[1]": [0.5, 0.6, 0.7, 0.9], "learning_rate": [0.1, 0.2]}, seeds=3, chunk=6)
+    sweep = Sweep(
+        BASE, {"coupling[1]": [0.5, 0.6, 0.7, 0.9], "learning_rate": [0.1, 0.2]}, seeds=3, chunk=6
+    )
     assert sizes(sweep) == [6] * 4
     before = TRACES["advance"]
     assert run_sweep(sweep, tmp_path).complete
@@ -161,8 +183,14 @@ def test_points_are_what_they_are_alone(tmp_path):
         np.testing.assert_array_equal(stored.final[row["member"]], alone.final[0])
         assert row["seed"] == alone.specification["seed"] == int(here["seed"])
         assert row["batch"] == alone.specification["batch"] == int(here["batch"])
-        assert row["learning_rate"] == alone.specification["learning_rate"] == float(here["learning_rate"])
-        assert row["coupling"] == [one["coupling"] for one in alone.specification["task"]["stimuli"]]
+        assert (
+            row["learning_rate"]
+            == alone.specification["learning_rate"]
+            == float(here["learning_rate"])
+        )
+        assert row["coupling"] == [
+            one["coupling"] for one in alone.specification["task"]["stimuli"]
+        ]
         assert row["ipr"] == pytest.approx(alone.ipr[0, -1].mean())
 
 
@@ -173,17 +201,28 @@ def test_a_single_point_is_the_entry_of_its_own_experiment(tmp_path):
 
 
 def test_lists_run_side_by_side(tmp_path):
-    sweep = Sweep(BASE, {"coupling[1]": [0.5, 0.6], "learning_rate": [0.1, 0.1]}, seeds=3, together="list")
+    sweep = Sweep(
+        BASE, {"coupling[1]": [0.5, 0.6], "learning_rate": [0.1, 0.1]}, seeds=3, together="list"
+    )
     data = run_sweep(sweep, tmp_path).dataset()
     assert dict(data["loss"].sizes) == {"point": 2, "seed": 3}
-    assert data["coupling[1]"].dims == ("point",) and data["learning_rate"].values.tolist() == [0.1, 0.1]
+    assert data["coupling[1]"].dims == ("point",) and data["learning_rate"].values.tolist() == [
+        0.1,
+        0.1,
+    ]
     assert data["flow_time"].dims == ("step",)  # the same for all
 
 
 def test_shapes_and_networks_of_different_size_share_a_dataset(tmp_path):
     axes = {"network": [lf.networks.SingleNeuron(), lf.networks.Committee(3)], "steps": [3, 4]}
     data = run_sweep(Sweep(BASE, axes, seeds=2), tmp_path).dataset()
-    assert dict(data["ipr_over_time"].sizes) == {"network": 2, "steps": 2, "seed": 2, "step": 3, "neuron": 3}
+    assert dict(data["ipr_over_time"].sizes) == {
+        "network": 2,
+        "steps": 2,
+        "seed": 2,
+        "step": 3,
+        "neuron": 3,
+    }
     assert data["step"].values.tolist() == [0, 3, 4]
     known = np.isfinite(data["ipr"]).sum(dim="neuron")
     assert (known.isel(network=0) == 1).all() and (known.isel(network=1) == 3).all()
@@ -192,7 +231,9 @@ def test_shapes_and_networks_of_different_size_share_a_dataset(tmp_path):
 
 def test_a_theory_is_swept_too(tmp_path):
     """Together, and each point is what it is alone, to what the integrator promises."""
-    flow = BASE.replace(method=lf.Solution(lf.theory.ExactIsing(), times=[0.0, 3.0, 20.0], tolerance=1e-10))
+    flow = BASE.replace(
+        method=lf.Solution(lf.theory.ExactIsing(), times=[0.0, 3.0, 20.0], tolerance=1e-10)
+    )
     sweep = Sweep(flow, {"coupling[1]": [0.6, 0.8], "init_scale": [0.5, 1.0]}, seeds=[4, 9])
     found = run_sweep(sweep, tmp_path)
     data = found.dataset()
@@ -202,7 +243,9 @@ def test_a_theory_is_swept_too(tmp_path):
         alone = sweep.point(index).run()
         np.testing.assert_array_equal(together.initial[index], alone.initial[0])
         np.testing.assert_allclose(together.weights[index], alone.weights[0], rtol=0, atol=1e-7)
-        others = np.delete(together.weights, index, axis=0)[:, 1]  # at a time that they pass on the way
+        others = np.delete(together.weights, index, axis=0)[
+            :, 1
+        ]  # at a time that they pass on the way
         assert np.abs(others - alone.weights[0, 1]).max(axis=(1, 2)).min() > 1e-3
 
 
@@ -210,9 +253,18 @@ def test_a_theory_is_swept_too(tmp_path):
 
 
 def test_json_round_trip():
-    sweep = Sweep(NLGP, {"gain": [1, 2.0], "network": ["single-neuron"], "xi": [[0.3, 0.7], 0.5]}, seeds=2, chunk=9)
+    sweep = Sweep(
+        NLGP,
+        {"gain": [1, 2.0], "network": ["single-neuron"], "xi": [[0.3, 0.7], 0.5]},
+        seeds=2,
+        chunk=9,
+    )
     again = sweep_from(json.loads(sweep.canonical()))
-    assert again.digest == sweep.digest == Sweep(NLGP, {**dict(sweep.axes), "gain": [1.0, 2]}, [0, 1], chunk=9).digest
+    assert (
+        again.digest
+        == sweep.digest
+        == Sweep(NLGP, {**dict(sweep.axes), "gain": [1.0, 2]}, [0, 1], chunk=9).digest
+    )
     assert again.digest != Sweep(NLGP, dict(sweep.axes), 2).digest
     with pytest.raises(InputError, match="newer"):
         sweep_from({"schema": 99})
@@ -221,7 +273,9 @@ def test_json_round_trip():
 
 
 def test_an_interrupted_sweep_computes_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr("localfields.training.loop.SYNC", 0.0)  # looks at cancel at every record, however fast
+    monkeypatch.setattr(
+        "localfields.training.loop.SYNC", 0.0
+    )  # looks at cancel at every record, however fast
     sweep = Sweep(BASE, {"coupling[1]": [0.5, 0.6, 0.7]}, seeds=4, chunk=4)
     looks = []
 
@@ -232,15 +286,24 @@ def test_an_interrupted_sweep_computes_what_is_missing(tmp_path, monkeypatch):
     first = run_sweep(sweep, tmp_path, cancel=cancel)
     done = sum(len(one.points) for one in first.parts)
     assert first.stopped == "cancelled" and 0 < done < 12 and not first.complete
-    assert np.isnan(first.dataset()["ipr"]).sum() == 12 - done and first.table()[-1]["outcome"] == "missing"
+    assert (
+        np.isnan(first.dataset()["ipr"]).sum() == 12 - done
+        and first.table()[-1]["outcome"] == "missing"
+    )
     assert stored_points(sweep, first.store) == done
     told = []
     second = run_sweep(sweep, tmp_path, on_progress=told.append)
-    assert second.complete and second.found == done == told[0].done and told[-1].done == told[-1].total == 12
+    assert (
+        second.complete
+        and second.found == done == told[0].done
+        and told[-1].done == told[-1].total == 12
+    )
     assert told[-1].seconds_left == 0 and len(second.store.digests()) == 3
     third = run_sweep(sweep, tmp_path, on_progress=lambda _: pytest.fail("computed again"))
     assert third.complete and third.found == 12
-    assert [digest for digest, one in stored_sweeps(third.store) if one.digest == sweep.digest] == [sweep.digest]
+    assert [digest for digest, one in stored_sweeps(third.store) if one.digest == sweep.digest] == [
+        sweep.digest
+    ]
 
 
 def test_ctrl_c_ends_a_sweep_that_can_go_on(tmp_path):
@@ -258,13 +321,22 @@ def test_ctrl_c_ends_a_sweep_that_can_go_on(tmp_path):
 def test_failures_are_listed_and_not_fatal(tmp_path):
     sweep = Sweep(BASE, {"batch": [1, 20]}, seeds=3)
     found = run_sweep(sweep, tmp_path)
-    assert [one.points for one in found.failures] == [(0, 1, 2)] and "`batch`" in found.failures[0].message
-    assert not found.complete and [row["outcome"] for row in found.table()] == ["failed"] * 3 + ["ok"] * 3
+    assert [one.points for one in found.failures] == [(0, 1, 2)] and "`batch`" in found.failures[
+        0
+    ].message
+    assert (
+        not found.complete
+        and [row["outcome"] for row in found.table()] == ["failed"] * 3 + ["ok"] * 3
+    )
     assert (found.dataset()["outcome"].sel(batch=1) == "missing").all()
     again = run_sweep(sweep, tmp_path)
-    assert again.found == 3 == stored_points(sweep, again.store) and again.failures == found.failures
+    assert (
+        again.found == 3 == stored_points(sweep, again.store) and again.failures == found.failures
+    )
     with pytest.raises(InputError, match="`proportions`"):
-        run_sweep(Sweep(BASE, {"proportions": [[0.2, 0.3, 0.5]]}), tmp_path)  # not one point can be made
+        run_sweep(
+            Sweep(BASE, {"proportions": [[0.2, 0.3, 0.5]]}), tmp_path
+        )  # not one point can be made
 
 
 def test_one_bad_member_costs_one_point(tmp_path, monkeypatch):
@@ -281,7 +353,9 @@ def test_one_bad_member_costs_one_point(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "run_or_load", picky)
     sweep = Sweep(BASE, seeds=8)
     found = run_sweep(sweep, tmp_path)
-    assert [one.points for one in found.failures] == [(3,)] and "MemoryError" in found.failures[0].message
+    assert [one.points for one in found.failures] == [(3,)] and "MemoryError" in found.failures[
+        0
+    ].message
     assert sorted(len(one.points) for one in found.parts) == [1, 2, 4]
     assert stored_points(sweep, found.store) == 7
     alone = sweep.point(5).run()
@@ -293,7 +367,9 @@ def test_one_bad_member_costs_one_point(tmp_path, monkeypatch):
 
 
 def test_the_table_as_csv(tmp_path):
-    found = run_sweep(Sweep(BASE, {"coupling": [[0.3, 0.7], [0.1, 0.8]]}, seeds=2), tmp_path / "store")
+    found = run_sweep(
+        Sweep(BASE, {"coupling": [[0.3, 0.7], [0.1, 0.8]]}, seeds=2), tmp_path / "store"
+    )
     found.write_csv(tmp_path / "table.csv")
     with open(tmp_path / "table.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -323,13 +399,21 @@ evaluate = 10
 def test_a_file_says_the_same_as_python(tmp_path):
     (tmp_path / "sweep.toml").write_text(TOML)
     expected = BASE.replace(network=lf.networks.SingleNeuron(init_scale=0.5))
-    assert read_sweep(tmp_path / "sweep.toml").digest == Sweep(expected, {"coupling[1]": [0.6, 0.8]}, 2).digest
+    assert (
+        read_sweep(tmp_path / "sweep.toml").digest
+        == Sweep(expected, {"coupling[1]": [0.6, 0.8]}, 2).digest
+    )
     alone = TOML.partition("[axes]")[0].replace("seeds = 2", "")
     (tmp_path / "one.toml").write_text(alone)
     (tmp_path / "one.json").write_text(expected.canonical())
-    assert read_experiment(tmp_path / "one.toml").digest == read_experiment(tmp_path / "one.json").digest
+    assert (
+        read_experiment(tmp_path / "one.toml").digest
+        == read_experiment(tmp_path / "one.json").digest
+    )
     assert read_experiment(tmp_path / "one.toml").digest == expected.digest
-    (tmp_path / "theory.toml").write_text('[method]\ntype = "solution"\ntheory = {type = "effective-flow"}\n')
+    (tmp_path / "theory.toml").write_text(
+        '[method]\ntype = "solution"\ntheory = {type = "effective-flow"}\n'
+    )
     assert isinstance(read_experiment(tmp_path / "theory.toml").method, lf.Solution)
 
 

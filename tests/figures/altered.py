@@ -10,7 +10,9 @@ from localfields.figures.base import Results
 
 def results_of(figure, store, scale="tiny"):
     """Run or load what a figure needs."""
-    return Results(scale, {name: run_or_load(one, store) for name, one in figure.experiments(scale).items()})
+    return Results(
+        scale, {name: run_or_load(one, store) for name, one in figure.experiments(scale).items()}
+    )
 
 
 def with_fields(results, name, fields):
@@ -20,7 +22,9 @@ def with_fields(results, name, fields):
     if fields.ndim == 2:
         fields = np.repeat(fields[:, None], len(run.times), axis=1)
     series = {"weights": fields[:, :, None]}
-    other = dataclasses.replace(run, series=series, initial=fields[:, :1], final=fields[:, -1:], events={})
+    other = dataclasses.replace(
+        run, series=series, initial=fields[:, :1], final=fields[:, -1:], events={}
+    )
     return Results(results.scale, {**results.runs, name: other})
 
 

@@ -10,7 +10,24 @@ from localfields.figures import all_figures
 
 # The ids of the published claims, K: kurtosis, L: localization, P: position, E: elliptical, M: many neurons, I: ICA,
 # A: eq. (5), T: time. Rows of our own come in addition.
-PUBLISHED = {"K1", "K2", "K3", "K4", "K5", "K6", "L1", "L2", "L3", "P1", "E1", "M1", "M2", "I1", "A1", "T1"}
+PUBLISHED = {
+    "K1",
+    "K2",
+    "K3",
+    "K4",
+    "K5",
+    "K6",
+    "L1",
+    "L2",
+    "L3",
+    "P1",
+    "E1",
+    "M1",
+    "M2",
+    "I1",
+    "A1",
+    "T1",
+}
 NAMES = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "sec4.2"]
 
 
@@ -30,7 +47,9 @@ def test_every_published_claim_has_a_row(folder):
     figures = ledger(folder)
     assert [one["name"] for one in figures] == NAMES
     rows = [
-        line.split("|")[1].strip() for line in (folder / "report.md").read_text("utf-8").splitlines() if "|" in line
+        line.split("|")[1].strip()
+        for line in (folder / "report.md").read_text("utf-8").splitlines()
+        if "|" in line
     ]
     ids = [claim["id"] for one in figures for claim in one["claims"]]
     assert len(ids) == len(set(ids))
@@ -44,7 +63,9 @@ def test_rows_are_whole(folder):
         assert all(len(digest) == 64 for digest in one["runs"].values())
         assert (one["computed"] > 0) == bool(one["runs"])
         for claim in one["claims"]:
-            assert all(claim[part] for part in ("statement", "published", "measured", "reason", "how")), claim["id"]
+            assert all(
+                claim[part] for part in ("statement", "published", "measured", "reason", "how")
+            ), claim["id"]
             assert claim["verdict"] in ("reproduced", "differs", "not comparable")
             assert claim["reason"].endswith(".")
 
@@ -64,7 +85,18 @@ def test_a_second_time_everything_is_read(folder, tiny_store, monkeypatch):
     monkeypatch.setattr(Experiment, "run", run)
     before = ledger(folder)
     some = ["fig5", "fig6", "sec4.2"]  # drawing takes its time
-    main(["reproduce", *some, "--scale", "tiny", "--out", str(folder), "--store", str(tiny_store.path)])
+    main(
+        [
+            "reproduce",
+            *some,
+            "--scale",
+            "tiny",
+            "--out",
+            str(folder),
+            "--store",
+            str(tiny_store.path),
+        ]
+    )
     after = ledger(folder)
     assert [one["claims"] for one in after] == [one["claims"] for one in before]
     assert [one["runs"] for one in after] == [one["runs"] for one in before]

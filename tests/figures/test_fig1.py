@@ -28,7 +28,12 @@ def test_settings_are_the_papers():
     wanted = [NLGP((30, 30), xi=xi, gain=100.0) for xi in (1.0, 2.0)]
     assert [repr(one) for one in committee.task.stimuli] == list(map(repr, wanted))
     network, method = committee.network, committee.method
-    assert (network.hidden, network.activation, network.bias, network.init_scale) == (20, "relu", "none", 0.01)
+    assert (network.hidden, network.activation, network.bias, network.init_scale) == (
+        20,
+        "relu",
+        "none",
+        0.01,
+    )
     assert (method.learning_rate, method.steps, method.estimator) == (3.0, 10_000, "orbit")
     wanted = [NLGP((16, 16), xi=xi, gain=100.0) for xi in (0.7, 0.5)]
     assert [repr(one) for one in fit.task.stimuli] == list(map(repr, wanted))

@@ -16,7 +16,9 @@ def as_published(results):
     found = results
     for name in ROWS:
         for kind in KINDS:
-            found = with_fields(found, f"{name}: {kind}", bumps([3, 30], 40) if name == "Ising" else waves(2, 40))
+            found = with_fields(
+                found, f"{name}: {kind}", bumps([3, 30], 40) if name == "Ising" else waves(2, 40)
+            )
     return found
 
 
@@ -35,11 +37,16 @@ def test_settings_are_the_papers():
         method = experiment.method
         assert (method.learning_rate, method.steps, method.every) == (0.05, 2000, 10)
         assert experiment.network.init_scale == 0.001
-    assert (trained("Ising", "paper").method.estimator, trained("Ising", "paper").method.batch) == ("independent", 500)
+    assert (trained("Ising", "paper").method.estimator, trained("Ising", "paper").method.batch) == (
+        "independent",
+        500,
+    )
 
 
 def test_all_start_from_one_field(results):
-    starts = {name: run.initial[0].tobytes() for name, run in results.items() if name.endswith("training")}
+    starts = {
+        name: run.initial[0].tobytes() for name, run in results.items() if name.endswith("training")
+    }
     assert len(set(starts.values())) == 1
     for name, run in results.items():
         assert abs(run.initial - results["Ising: training"].initial).max() == 0, name
@@ -49,7 +56,9 @@ def test_draws_and_says_what_it_is(results):
     figure = FIGURE.draw(results)
     titles = {ax.get_title() for ax in figure.axes}
     assert {"marginal", "training", "eq. (5), Taylor φ", "ours: exact flow"} <= titles
-    assert any("κ = 4.2853\n(paper 3.86)" in text.get_text() for ax in figure.axes for text in ax.texts)
+    assert any(
+        "κ = 4.2853\n(paper 3.86)" in text.get_text() for ax in figure.axes for text in ax.texts
+    )
     assert "batch 20" in FIGURE.setting("tiny") and "orbit" in FIGURE.setting("paper")
 
 

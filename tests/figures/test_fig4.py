@@ -27,7 +27,9 @@ def fields(results, name, shape, percent):
     run = results[name]
     over = percent * (1 + 0.3 * np.cos(np.pi * np.arange(len(run.times))))
     scale = 0.2 if name.startswith("t") else 0.04 * np.sqrt(40)
-    return with_fields(results, name, np.repeat(scale * noisy(shape, over)[None], run.num_members, axis=0))
+    return with_fields(
+        results, name, np.repeat(scale * noisy(shape, over)[None], run.num_members, axis=0)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,9 @@ def test_settings_are_the_papers():
 
 def test_training_and_prediction_start_alike(results):
     for name in LAWS:
-        np.testing.assert_array_equal(results[name].initial[0], results[f"{name}, predicted"].initial[0])
+        np.testing.assert_array_equal(
+            results[name].initial[0], results[f"{name}, predicted"].initial[0]
+        )
 
 
 def test_draws(results):
@@ -90,4 +94,6 @@ def test_claims_follow_from_fields(results, as_published):
 
 
 def test_what_counts_as_a_wave_about_zero():
-    assert centered(fit_sinusoid([WAVE, WAVE + 2, np.cos(2 * np.pi * 3 * SITES / 40)])).tolist() == [True, False, False]
+    assert centered(
+        fit_sinusoid([WAVE, WAVE + 2, np.cos(2 * np.pi * 3 * SITES / 40)])
+    ).tolist() == [True, False, False]

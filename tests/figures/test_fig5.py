@@ -10,7 +10,16 @@ import pytest
 import localfields as lf
 from localfields._prng import make_key
 from localfields.figures.base import Results
-from localfields.figures.fig5 import FAMILIES, FIGURE, KURS, MATCHED, NLGPS, border, experiments, half_height
+from localfields.figures.fig5 import (
+    FAMILIES,
+    FIGURE,
+    KURS,
+    MATCHED,
+    NLGPS,
+    border,
+    experiments,
+    half_height,
+)
 from localfields.training.estimators import orbit, orbit_extra, sampled
 
 TRAINED = ("nlgp", "kur", "nlgp at kur's kurtosis")
@@ -23,8 +32,12 @@ def with_ipr(results, curve, shift=0.0, noise=0.0):
         kurtosis = FAMILIES[name].kurtosis - (shift if name == "kur" else 0)
         run = runs[name]
         starts = run.num_members // len(kurtosis)
-        ipr = np.repeat(curve(kurtosis), starts) + np.tile(noise * np.linspace(-1, 1, starts), len(kurtosis))
-        runs[name] = dataclasses.replace(run, series={"ipr": np.repeat(ipr[:, None, None], len(run.times), axis=1)})
+        ipr = np.repeat(curve(kurtosis), starts) + np.tile(
+            noise * np.linspace(-1, 1, starts), len(kurtosis)
+        )
+        runs[name] = dataclasses.replace(
+            run, series={"ipr": np.repeat(ipr[:, None, None], len(run.times), axis=1)}
+        )
     return Results(results.scale, runs)
 
 
@@ -56,7 +69,9 @@ def test_settings_are_the_papers():
 
 
 def test_kurtosis_is_exact_and_matched():
-    np.testing.assert_allclose(KURS.kurtosis[[4, 8]], [1.2853, -0.9299], atol=1e-4)  # Kur(5) and Kur(10)
+    np.testing.assert_allclose(
+        KURS.kurtosis[[4, 8]], [1.2853, -0.9299], atol=1e-4
+    )  # Kur(5) and Kur(10)
     assert (np.diff(NLGPS.kurtosis) < 0).all() and NLGPS.kurtosis[0] < 0 and NLGPS.kurtosis[-1] > -2
     np.testing.assert_allclose(MATCHED.kurtosis, KURS.kurtosis[KURS.kurtosis < 0], rtol=1e-3)
     assert round(border(), 2) == -0.11
@@ -68,21 +83,27 @@ def variance(estimate, task, weights, counts, repeats):
     extra = jax.tree.map(lambda leaf: jnp.asarray(leaf, weights.dtype), extra)
 
     def one(key):
-        return estimate(task, network, extra, {"weights": weights}, key, counts)[1]["weights"].ravel()
+        return estimate(task, network, extra, {"weights": weights}, key, counts)[1][
+            "weights"
+        ].ravel()
 
     keys = jax.random.split(make_key(7), repeats)
     found = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), np.float64)
     return found.var(axis=0, ddof=1).sum()
 
 
-@pytest.mark.parametrize(("family", "value"), [(NLGPS, 0.1), (KURS, 4.1)], ids=["NLGP(0.1)", "Kur(4.1)"])
+@pytest.mark.parametrize(
+    ("family", "value"), [(NLGPS, 0.1), (KURS, 4.1)], ids=["NLGP(0.1)", "Kur(4.1)"]
+)
 def test_the_gradient_is_no_noisier_than_the_papers(family, value):
     """At the value of each family that asks for most draws; a quarter of them would not do."""
     model, field = (lf.stimuli.Kur, "k") if family is KURS else (lf.stimuli.NLGP, "gain")
     task = lf.Discrimination(*(model((40,), xi=xi, **{field: value}) for xi in (0.3, 0.7)))
     smooth = np.exp(-((np.minimum(np.arange(40), 40 - np.arange(40)) / 2) ** 2))
     noise = np.random.default_rng(5).normal(size=40)
-    weights = jnp.asarray(np.fft.ifft(np.fft.fft(noise) * np.fft.fft(smooth)).real[None] * 0.05, jnp.float32)
+    weights = jnp.asarray(
+        np.fft.ifft(np.fft.fft(noise) * np.fft.fft(smooth)).real[None] * 0.05, jnp.float32
+    )
     half = family.draws // 2
     ours = variance(orbit, task, weights, (half, half), 1500)
     papers = variance(sampled, task, weights, (2500, 2500), 150)

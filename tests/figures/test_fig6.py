@@ -38,7 +38,9 @@ def test_draws(results):
 
 
 def test_claims_follow_from_the_fields(results):
-    published = with_neurons(with_neurons(with_neurons(results, LIGHT, BUMPS), HEAVY, WAVES), ICA, BUMPS)
+    published = with_neurons(
+        with_neurons(with_neurons(results, LIGHT, BUMPS), HEAVY, WAVES), ICA, BUMPS
+    )
     assert verdicts(published) == {"M1": "reproduced", "I1": "reproduced"}
     assert verdicts(with_neurons(published, LIGHT, WAVES)) == {"M1": "differs", "I1": "reproduced"}
     assert verdicts(with_neurons(published, HEAVY, BUMPS)) == {"M1": "differs", "I1": "reproduced"}

@@ -22,13 +22,20 @@ def test_settings_are_the_papers():
         assert [repr(one) for one in found[name].task.stimuli] == list(map(repr, wanted))
         network = found[name].network
         assert (network.hidden, network.bias, network.init_scale) == (10, "trained", 0.001)
-    assert (found[SIGMOID].network.activation, found[RELU].network.activation) == ("sigmoid", "relu")
+    assert (found[SIGMOID].network.activation, found[RELU].network.activation) == (
+        "sigmoid",
+        "relu",
+    )
     upper, lower = found[SIGMOID].method, found[RELU].method
     assert (upper.steps, upper.batch, max(upper.learning_rate)) == (5000, 1000, 80.0)
     assert (lower.learning_rate, lower.steps, lower.batch) == (0.5, 2000, 5000)
     # What explains a difference changes one thing: the bias of the output, then the data.
     bare, control = found[BARE], found["Kur(4), no output bias"]
-    assert repr(found[RELU].network.replace(bias="hidden")) == repr(bare.network) == repr(control.network)
+    assert (
+        repr(found[RELU].network.replace(bias="hidden"))
+        == repr(bare.network)
+        == repr(control.network)
+    )
     assert found[RELU].task.to_json() == bare.task.to_json()
     assert repr(lower) == repr(bare.method) == repr(control.method)
 
@@ -42,7 +49,9 @@ def test_members_by_rate(results):
     run = results[SIGMOID]
     for rate in RATES:
         part = at_rate(run, rate)
-        np.testing.assert_allclose(part.times, np.broadcast_to(rate * run.steps, part.times.shape), rtol=1e-6)
+        np.testing.assert_allclose(
+            part.times, np.broadcast_to(rate * run.steps, part.times.shape), rtol=1e-6
+        )
 
 
 def test_frequencies_are_those_of_waves(results):
@@ -54,9 +63,15 @@ def test_the_claim_follows_from_the_fields(results):
     most = np.concatenate([bumps(range(7), 40), waves(3, 40)])
     published = with_neurons(with_neurons(results, RELU, most), SIGMOID, FAST_WAVES)
     assert row(published).verdict == "reproduced"
-    for name, fields in ((RELU, waves(10, 40)), (RELU, bumps(range(10), 40)), (SIGMOID, bumps(range(10), 40))):
+    for name, fields in (
+        (RELU, waves(10, 40)),
+        (RELU, bumps(range(10), 40)),
+        (SIGMOID, bumps(range(10), 40)),
+    ):
         assert row(with_neurons(published, name, fields)).verdict == "differs"
-    assert row(with_neurons(published, SIGMOID, waves(10, 40))).verdict == "differs"  # waves, but slow ones
+    assert (
+        row(with_neurons(published, SIGMOID, waves(10, 40))).verdict == "differs"
+    )  # waves, but slow ones
     assert row(with_neurons(published, BARE, waves(10, 40))).reason != row(published).reason
 
 

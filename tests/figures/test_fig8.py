@@ -21,7 +21,9 @@ def test_settings_are_the_papers():
 
 def test_same_starts(results):
     for name, run in results.items():
-        np.testing.assert_array_equal(run.initial, results["NLGP(100): training"].initial, err_msg=name)
+        np.testing.assert_array_equal(
+            run.initial, results["NLGP(100): training"].initial, err_msg=name
+        )
 
 
 def test_draws(results):
@@ -69,4 +71,6 @@ def test_bump_sits_where_the_field_does():
     assert np.abs(bump).argmax() == 33 and bump[33] < 0
     # Its condition: half the labelled class's covariance is what both classes' covariances make of it.
     first, second = (np.fft.fft(one.covariance()).real for one in task(SHARP).stimuli)
-    np.testing.assert_allclose(np.fft.fft(-bump) * (first + second), np.fft.fft(np.eye(100)[33]) * second, atol=1e-9)
+    np.testing.assert_allclose(
+        np.fft.fft(-bump) * (first + second), np.fft.fft(np.eye(100)[33]) * second, atol=1e-9
+    )

@@ -34,7 +34,9 @@ def test_every_method_meets_every_world(results):
     assert FIGURE.group == "extra" and len(METHODS) == 4 and len(WORLDS) == 6
     found = FIGURE.experiments("tiny")
     assert set(found) == {f"{method}, {world}" for method in (*METHODS, THEORY) for world in WORLDS}
-    for world in WORLDS:  # all look at the same classes, and none but the network is told which is which
+    for (
+        world
+    ) in WORLDS:  # all look at the same classes, and none but the network is told which is which
         assert len({str(found[f"{method}, {world}"].task.to_json()) for method in METHODS}) == 1
 
 
@@ -56,7 +58,9 @@ def test_answers_follow_from_the_fields(results):
     def altered(results, method, worlds, fields):
         for world in worlds:
             shape = results[f"{method}, {world}"].weights.shape
-            results = with_neurons(results, f"{method}, {world}", np.broadcast_to(fields, shape[2:]).astype(float))
+            results = with_neurons(
+                results, f"{method}, {world}", np.broadcast_to(fields, shape[2:]).astype(float)
+            )
         return results
 
     point = bumps([8], 36).reshape(6, 6)
@@ -71,11 +75,20 @@ def test_answers_follow_from_the_fields(results):
     some = altered(altered(results, NEURON, [SATURATED, *LEAVES], point), MANY, [CENTERED], bars)
     some = altered(altered(some, THEORY, [SATURATED], point), ICA, PHOTOGRAPHS, point)
     found = answers(some)
-    assert found["IMG1"] == f"Localized on: {SATURATED}. The effective flow expects it on: {SATURATED}."
+    assert (
+        found["IMG1"]
+        == f"Localized on: {SATURATED}. The effective flow expects it on: {SATURATED}."
+    )
     assert found["IMG4"] == f"One neuron is localized on: {LIGHT}, {HEAVY}."
     assert f"16 neurons on {CENTERED}; ICA on none" in found["IMG2"]
-    assert f"localized: one neuron on {SATURATED}; 16 neurons on none; ICA on {', '.join(PHOTOGRAPHS)}" in found["IMG2"]
-    assert "4.0 subfields on the pixels in place of 1.0" in found["IMG3"] and found["IMG3"] != nowhere["IMG3"]
+    assert (
+        f"localized: one neuron on {SATURATED}; 16 neurons on none; ICA on {', '.join(PHOTOGRAPHS)}"
+        in found["IMG2"]
+    )
+    assert (
+        "4.0 subfields on the pixels in place of 1.0" in found["IMG3"]
+        and found["IMG3"] != nowhere["IMG3"]
+    )
 
 
 def test_fields_on_pixels_are_seen_through_the_filter(results):

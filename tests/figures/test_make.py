@@ -10,7 +10,17 @@ from matplotlib.figure import Figure
 import localfields as lf
 from localfields.cli import main
 from localfields.experiments import Experiment, Training, run_or_load
-from localfields.figures.base import Claim, PaperFigure, Question, at, no_experiments, none, printed, spread, verdict
+from localfields.figures.base import (
+    Claim,
+    PaperFigure,
+    Question,
+    at,
+    no_experiments,
+    none,
+    printed,
+    spread,
+    verdict,
+)
 from localfields.figures.make import Interrupted, is_current, make, read_made
 from localfields.figures.report import ledger, questions_of, summary
 from localfields.store import Store
@@ -31,7 +41,17 @@ def draw(results):
 def claims(results):
     norm = np.linalg.norm(results["first"].final, axis=(1, 2))
     holds = (norm < 10).all()
-    return [Claim("X1", "Fields stay small", "small", spread(norm), verdict(holds), "A toy.", "norm of the field")]
+    return [
+        Claim(
+            "X1",
+            "Fields stay small",
+            "small",
+            spread(norm),
+            verdict(holds),
+            "A toy.",
+            "norm of the field",
+        )
+    ]
 
 
 TOY = PaperFigure("toy", "A toy", "Two fields.", lambda scale: "Ising.", draw, claims, experiments)
@@ -42,11 +62,19 @@ OTHER = dataclasses.replace(
 
 def questions(results):
     norm = np.linalg.norm(results["first"].final, axis=(1, 2))
-    return [Question("Q1", "note 1, §1", "Do fields | grow?", "Yes.", spread(norm), "norm of the field")]
+    return [
+        Question("Q1", "note 1, §1", "Do fields | grow?", "Yes.", spread(norm), "norm of the field")
+    ]
 
 
 NOTE = PaperFigure(
-    "notes/toy", "Of a note", "Again.", lambda scale: "Ising.", draw, experiments=experiments, questions=questions
+    "notes/toy",
+    "Of a note",
+    "Again.",
+    lambda scale: "Ising.",
+    draw,
+    experiments=experiments,
+    questions=questions,
 )
 
 
@@ -117,7 +145,9 @@ def test_a_verdict_follows_from_the_stored_run(tmp_path, scale, verdict):
     assert make(TOY, scale, store, tmp_path).claims[0].verdict == "reproduced"
     run = store.load(experiment.digest)
     store.remove(experiment.digest)
-    store.save(experiment.canonical(), experiment.digest, dataclasses.replace(run, final=run.final + 100))
+    store.save(
+        experiment.canonical(), experiment.digest, dataclasses.replace(run, final=run.final + 100)
+    )
     claim = make(TOY, scale, store, tmp_path).claims[0]
     assert claim.verdict == verdict
     assert ("smaller than the paper's" in claim.reason) == (scale != "paper")
@@ -127,7 +157,16 @@ def test_a_verdict_follows_from_the_stored_run(tmp_path, scale, verdict):
 def test_figures_made_before_stay_in_the_report(tmp_path, figures, capsys, no_training):
     def reproduce(*words):
         main(
-            ["reproduce", *words, "--scale", "tiny", "--out", str(tmp_path / "out"), "--store", str(tmp_path / "runs")]
+            [
+                "reproduce",
+                *words,
+                "--scale",
+                "tiny",
+                "--out",
+                str(tmp_path / "out"),
+                "--store",
+                str(tmp_path / "runs"),
+            ]
         )
         return capsys.readouterr().out
 
@@ -150,7 +189,18 @@ def test_figures_made_before_stay_in_the_report(tmp_path, figures, capsys, no_tr
 
 def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
     def reproduce(*words):
-        main(["reproduce", *words, "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")])
+        main(
+            [
+                "reproduce",
+                *words,
+                "--scale",
+                "tiny",
+                "--out",
+                str(tmp_path),
+                "--store",
+                str(tmp_path / "runs"),
+            ]
+        )
         return capsys.readouterr().out
 
     out = reproduce("--notes")
@@ -165,11 +215,22 @@ def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
     made = read_made(tmp_path)
     assert list(made) == ["toy", "notes/toy"]  # what was made before stays
     assert [one.id for one in questions_of(made.values())] == ["Q1"]
-    assert [one.id for one in ledger(made.values())] == ["X1", "T1"]  # notes are no part of the paper's time
+    assert [one.id for one in ledger(made.values())] == [
+        "X1",
+        "T1",
+    ]  # notes are no part of the paper's time
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.index('id="T1"') < page.index('<h2 id="notes">') < page.index('id="Q1"') < page.index('id="notes-toy"')
+    assert (
+        page.index('id="T1"')
+        < page.index('<h2 id="notes">')
+        < page.index('id="Q1"')
+        < page.index('id="notes-toy"')
+    )
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "| Q1 | Do fields \\| grow? | note 1, §1 | Yes. |" in text and "![Of a note](notes-toy.png)" in text
+    assert (
+        "| Q1 | Do fields \\| grow? | note 1, §1 | Yes. |" in text
+        and "![Of a note](notes-toy.png)" in text
+    )
 
     reproduce("notes/toy", "--only-missing")
     assert "notes/toy: " not in reproduce("notes/toy", "other", "--only-missing")
@@ -177,7 +238,9 @@ def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
 
 
 def test_the_paper_alone_unless_asked(tmp_path, figures, capsys):
-    main(["reproduce", "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")])
+    main(
+        ["reproduce", "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")]
+    )
     assert list(read_made(tmp_path)) == ["other", "toy"]
     assert "Questions" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
@@ -196,20 +259,36 @@ def test_interrupting_the_command(tmp_path, figures, capsys, monkeypatch):
 
     monkeypatch.setattr(Experiment, "run", run)
     with pytest.raises(SystemExit) as stop:
-        main(["reproduce", "toy", "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")])
+        main(
+            [
+                "reproduce",
+                "toy",
+                "--scale",
+                "tiny",
+                "--out",
+                str(tmp_path),
+                "--store",
+                str(tmp_path / "runs"),
+            ]
+        )
     assert stop.value.code == 130
     assert "the same command goes on" in capsys.readouterr().err
 
 
 def test_a_figure_of_another_scale_is_made_again(tmp_path):
     """Also where no experiment tells the scales apart, as draws of the drawing itself may."""
-    bare = dataclasses.replace(TOY, draw=lambda results: Figure(), claims=none, experiments=no_experiments)
+    bare = dataclasses.replace(
+        TOY, draw=lambda results: Figure(), claims=none, experiments=no_experiments
+    )
     made = {"toy": make(bare, "quick", Store(tmp_path / "runs"), tmp_path)}
-    assert is_current(bare, "quick", tmp_path, made) and not is_current(bare, "paper", tmp_path, made)
+    assert is_current(bare, "quick", tmp_path, made) and not is_current(
+        bare, "paper", tmp_path, made
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"figures": [{}]}', '{"figures": [{"name": "toy"}]}', "\x00", '{"figures": 3}']
+    "text",
+    ["", "[]", '{"figures": [{}]}', '{"figures": [{"name": "toy"}]}', "\x00", '{"figures": 3}'],
 )
 def test_an_unreadable_ledger_is_started_anew(tmp_path, text):
     (tmp_path / "claims.json").write_text(text)
@@ -240,4 +319,6 @@ def test_numbers_in_print():
     assert spread([1.0]) == "1.00"
     assert spread([1.0, 3.0], 1) == "2.0 ± 1.4"
     assert printed(-0.5, 1) == "−0.5"
-    json.dumps(dataclasses.asdict(claims({"first": type("Run", (), {"final": np.ones((2, 1, 8))})})[0]))
+    json.dumps(
+        dataclasses.asdict(claims({"first": type("Run", (), {"final": np.ones((2, 1, 8))})})[0])
+    )

@@ -16,7 +16,18 @@ WANTED = {"gaussian", "flipping", "limits", "populations", "balance", "gabor", "
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_store, at_little_cost):
     folder = tmp_path_factory.mktemp("notes")
-    main(["reproduce", "--notes", "--scale", "tiny", "--out", str(folder), "--store", str(tiny_store.path)])
+    main(
+        [
+            "reproduce",
+            "--notes",
+            "--scale",
+            "tiny",
+            "--out",
+            str(folder),
+            "--store",
+            str(tiny_store.path),
+        ]
+    )
     return folder
 
 
@@ -32,7 +43,9 @@ def test_every_question_is_answered(folder):
     ids = [question["id"] for question in questions]
     assert len(ids) == len(set(ids))
     for question in questions:
-        assert all(question[part] for part in ("source", "question", "answer", "measured", "how")), question["id"]
+        assert all(
+            question[part] for part in ("source", "question", "answer", "measured", "how")
+        ), question["id"]
         assert question["source"].startswith("note") and question["answer"].endswith(".")
     text = (folder / "report.md").read_text(encoding="utf-8")
     assert all(f"| {one} |" in text for one in ids)
@@ -40,7 +53,12 @@ def test_every_question_is_answered(folder):
 
 def test_figures_are_drawn_and_described(folder):
     for one in ledger(folder):
-        assert one["scale"] == "tiny" and one["title"].startswith("Note") and one["caption"] and one["setting"]
+        assert (
+            one["scale"] == "tiny"
+            and one["title"].startswith("Note")
+            and one["caption"]
+            and one["setting"]
+        )
         assert one["questions"] and not one["claims"]
         name = one["name"].replace("/", "-")
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -55,5 +73,16 @@ def test_a_second_time_everything_is_read(folder, tiny_store, monkeypatch):
 
     monkeypatch.setattr(Experiment, "run", run)
     before = ledger(folder)
-    main(["reproduce", "notes/limits", "--scale", "tiny", "--out", str(folder), "--store", str(tiny_store.path)])
+    main(
+        [
+            "reproduce",
+            "notes/limits",
+            "--scale",
+            "tiny",
+            "--out",
+            str(folder),
+            "--store",
+            str(tiny_store.path),
+        ]
+    )
     assert [one["questions"] for one in ledger(folder)] == [one["questions"] for one in before]

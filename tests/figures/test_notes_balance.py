@@ -29,7 +29,9 @@ def loss(weights, biases, draws):
     parts = []
     for label, x in zip((-1, 1), draws, strict=True):
         both = np.concatenate([x, -x])
-        parts.append(np.mean((erf((both @ weights.T + biases) / np.sqrt(2)).mean(axis=1) - label) ** 2))
+        parts.append(
+            np.mean((erf((both @ weights.T + biases) / np.sqrt(2)).mean(axis=1) - label) ** 2)
+        )
     return np.mean(parts)
 
 
@@ -49,7 +51,9 @@ def test_the_floor_is_reached(share):
     negative, sign = np.arange(8) < 8 * share, (-1.0) ** np.arange(8)[:, None]
     weights = sign * np.where(negative[:, None], [[0.0, 1e4]], [[1e4, 0.0]])
     biases = np.where(negative, -50.0, 50.0)
-    assert loss(weights, biases, np.array([[[1.0, 0.0]], [[0.0, 1.0]]])) == pytest.approx(float(floor(share)))
+    assert loss(weights, biases, np.array([[[1.0, 0.0]], [[0.0, 1.0]]])) == pytest.approx(
+        float(floor(share))
+    )
 
 
 def test_ranks_are_counted_right(results):
@@ -58,19 +62,28 @@ def test_ranks_are_counted_right(results):
     run = results[LOCALIZED].members(slice(1))
     which = np.arange(run.final.shape[1]) < 3
     first, second = (
-        np.asarray(one.sample(jax.random.key(place), 200)) for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
+        np.asarray(one.sample(jax.random.key(place), 200))
+        for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
     )
     outputs = [
-        erf((x @ run.final[0][which].T + run.biases[0, -1][which]) / np.sqrt(2)).mean(axis=1) for x in (first, second)
+        erf((x @ run.final[0][which].T + run.biases[0, -1][which]) / np.sqrt(2)).mean(axis=1)
+        for x in (first, second)
     ]
-    by_hand = np.mean(outputs[1][:, None] > outputs[0][None]) + np.mean(outputs[1][:, None] == outputs[0][None]) / 2
+    by_hand = (
+        np.mean(outputs[1][:, None] > outputs[0][None])
+        + np.mean(outputs[1][:, None] == outputs[0][None]) / 2
+    )
     assert ranked(run, which[None], "tiny")[0] == pytest.approx(by_hand)
     assert np.isnan(ranked(run, np.zeros((1, 8), bool), "tiny")[0])
 
 
 def test_starts_are_what_they_are_called():
     found = starts("paper")
-    assert len(start_names("paper")) == 11 and experiments("paper")[STARTS].initial.shape == (11, 100, 40)
+    assert len(start_names("paper")) == 11 and experiments("paper")[STARTS].initial.shape == (
+        11,
+        100,
+        40,
+    )
     power = np.abs(np.fft.rfft(found["75 % slow"][0], axis=1)) ** 2
     slow = power[:, :6].sum(axis=1) > 0.99 * power.sum(axis=1)
     fast = power[:, 12:].sum(axis=1) > 0.99 * power.sum(axis=1)
@@ -97,12 +110,19 @@ def test_answers_follow_from_biases_and_fields(results):
     other = rows(altered(**{LOCALIZED: 1.0, OSCILLATORY: 1.0}))["BAL1"]
     assert "make all biases negative" not in other.answer
 
-    deaf = {name: dataclasses.replace(results[name], final=0 * results[name].final) for name in LABELS}
+    deaf = {
+        name: dataclasses.replace(results[name], final=0 * results[name].final) for name in LABELS
+    }
     found = rows(Results(results.scale, {**results.runs, **deaf}))["BAL2"]
     assert found.answer == "Not here." and "only localized: 0.500" in found.measured
 
     bumps = np.broadcast_to(np.eye(40)[:8], results[STARTS].final.shape)
     local = {**results.runs, STARTS: dataclasses.replace(results[STARTS], final=bumps)}
-    flat = {**local, BOTH: dataclasses.replace(results[BOTH], final=np.ones_like(results[BOTH].final))}
+    flat = {
+        **local,
+        BOTH: dataclasses.replace(results[BOTH], final=np.ones_like(results[BOTH].final)),
+    }
     found = rows(Results(results.scale, flat))["BAL4"]
-    assert found.answer.startswith("Somewhat more") and "100 ± 0" not in rows(results)["BAL4"].measured
+    assert (
+        found.answer.startswith("Somewhat more") and "100 ± 0" not in rows(results)["BAL4"].measured
+    )

@@ -25,7 +25,11 @@ def rows(results):
 
 def test_the_settings_of_the_note():
     found = experiments("paper")[RELU]
-    assert found.network.hidden == 12 and found.network.bias == "none" and found.network.init_scale == 1
+    assert (
+        found.network.hidden == 12
+        and found.network.bias == "none"
+        and found.network.init_scale == 1
+    )
     assert [float(one.xi) for one in found.task.stimuli] == [1.0, 2.0]
     assert set(found.task.stimuli[0].gain) == set(gains("paper")) and gains("paper")[0] == 0.01
 
@@ -36,16 +40,26 @@ def test_gabors_and_noise_are_told_apart(results):
     noise = np.random.default_rng(0).normal(size=(12, 40))
     both = rows(with_relu(results, np.stack([gabors, gabors])))
     assert both["GAB1"].answer == "In both." and "ReLU: 0.01: 0, 100: 0" in both["GAB1"].measured
-    assert "3.0 sites, 4.0 cycles" in both["GAB2"].measured and both["GAB2"].answer.startswith("Widths change little")
+    assert "3.0 sites, 4.0 cycles" in both["GAB2"].measured and both["GAB2"].answer.startswith(
+        "Widths change little"
+    )
     assert rows(with_relu(results, np.stack([noise, noise])))["GAB1"].answer == "In neither."
-    assert rows(with_relu(results, np.stack([noise, gabors])))["GAB1"].answer.startswith("At high gain")
-    assert rows(with_relu(results, np.stack([gabors, noise])))["GAB1"].answer == "On Gaussian data only."
+    assert rows(with_relu(results, np.stack([noise, gabors])))["GAB1"].answer.startswith(
+        "At high gain"
+    )
+    assert (
+        rows(with_relu(results, np.stack([gabors, noise])))["GAB1"].answer
+        == "On Gaussian data only."
+    )
 
 
 def test_uncertainty_falls_where_fields_become_bumps(results):
     bump = np.stack([np.roll(np.exp(-(X**2) / 2 / 2**2), place) for place in range(12)])
     found = rows(with_relu(results, np.stack([bump, bump])))["GAB3"]
-    assert "falls at every gain, and monotonically" in found.answer and "least of all fields is 0.51" in found.measured
+    assert (
+        "falls at every gain, and monotonically" in found.answer
+        and "least of all fields is 0.51" in found.measured
+    )
     waves = np.cos(2 * np.pi * 19 * X / 40) + 1e-6 * np.random.default_rng(0).normal(size=(12, 40))
     assert "does not fall" in rows(with_relu(results, np.stack([waves, waves])))["GAB3"].answer
 

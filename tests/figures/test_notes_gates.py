@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from localfields.figures.notes_gates import FIGURE, GAUSSIAN, SPINS, by_number, losses, sites, spectra
+from localfields.figures.notes_gates import (
+    FIGURE,
+    GAUSSIAN,
+    SPINS,
+    by_number,
+    losses,
+    sites,
+    spectra,
+)
 
 from .altered import waves, with_fields
 
@@ -13,10 +21,14 @@ def answers(results):
 
 def test_a_bump_wins_on_spins_and_the_flat_gate_on_gaussian_data(results):
     found = answers(results)
-    assert found["GATE1"].answer.startswith("Of single half-spaces a bump on spins and the flat gate on Gaussian")
+    assert found["GATE1"].answer.startswith(
+        "Of single half-spaces a bump on spins and the flat gate on Gaussian"
+    )
     assert min(losses(results, SPINS), key=losses(results, SPINS).__getitem__) == "bump"
     assert "half the mean covariance" in found["GATE2"].answer
-    assert all((np.diff(values, axis=1) < 0).all() for values in by_number(results, GAUSSIAN).values())
+    assert all(
+        (np.diff(values, axis=1) < 0).all() for values in by_number(results, GAUSSIAN).values()
+    )
     # One gate four times is a quarter as fast as one alone, and three quarters of its modes never move.
     rates = spectra(results)
     size = sites("tiny")

@@ -18,11 +18,24 @@ def rows(figure, results):
 def test_the_settings_of_the_note():
     found = notes_gaussian.experiments("paper")[notes_gaussian.TRAINED]
     method, stimuli = found.method, found.task.stimuli
-    assert (method.learning_rate, method.steps, method.batch, method.every) == (0.01, 2000, 10_000, 20)
-    assert [(one.xi, one.gain) for one in stimuli] == [(1.0, 0.01), (2.0, 0.01)] and found.network.init_scale == 1
+    assert (method.learning_rate, method.steps, method.batch, method.every) == (
+        0.01,
+        2000,
+        10_000,
+        20,
+    )
+    assert [(one.xi, one.gain) for one in stimuli] == [
+        (1.0, 0.01),
+        (2.0, 0.01),
+    ] and found.network.init_scale == 1
     found = notes_flipping.experiments("paper")[notes_flipping.NOTE]
     method = found.method
-    assert (method.learning_rate, method.steps, method.batch, method.every) == (0.01, 5000, 10_000, 20)
+    assert (method.learning_rate, method.steps, method.batch, method.every) == (
+        0.01,
+        5000,
+        10_000,
+        20,
+    )
     assert found.network.hidden == 12 and [one.gain for one in found.task.stimuli] == [0.01, 0.01]
 
 
@@ -33,7 +46,9 @@ def test_training_is_held_against_the_closed_form(tiny_store):
     exact = np.stack([flow.fields for flow in notes_gaussian.followed(run, run.times)])[:, :, None]
     same = dataclasses.replace(run, series={"weights": exact}, final=exact[:, -1])
     found = rows(figure, Results("tiny", {name: same, quiet: same}))["GAU1"]
-    assert found.answer == "Yes." and found.measured.startswith("distance from the closed form at the end 0.0")
+    assert found.answer == "Yes." and found.measured.startswith(
+        "distance from the closed form at the end 0.0"
+    )
     other = dataclasses.replace(same, series={"weights": 1.5 * exact})
     found = rows(figure, Results("tiny", {name: other, quiet: other}))["GAU1"]
     assert found.answer.startswith("Not") and "at most 50.0 %" in found.measured
@@ -57,11 +72,16 @@ def flipping(tiny_store):
 
 def test_gates_that_never_flip(flipping):
     still = {
-        name: dataclasses.replace(run, series={"weights": np.repeat(run.weights[:, :1], len(run.times), axis=1)})
+        name: dataclasses.replace(
+            run, series={"weights": np.repeat(run.weights[:, :1], len(run.times), axis=1)}
+        )
         for name, run in flipping.runs.items()
     }
     found = rows(notes_flipping.FIGURE, Results("tiny", still))
-    assert found["FLIP2"].answer == "Yes, nearly from the start." and "100 ± 0 % never flip" in found["FLIP2"].measured
+    assert (
+        found["FLIP2"].answer == "Yes, nearly from the start."
+        and "100 ± 0 % never flip" in found["FLIP2"].measured
+    )
     assert "0.00 ± 0.00 % at first" in found["FLIP1"].measured
 
 
@@ -81,14 +101,18 @@ def test_kurtosis_of_fields_that_gather(flipping):
     weights[:, -1] = np.eye(40)[:12]  # a single site has the marginal's kurtosis, −1.83 at gain 3
     runs = {**flipping.runs, name: dataclasses.replace(flipping[name], series={"weights": weights})}
     found = rows(notes_flipping.FIGURE, Results("tiny", runs))["FLIP3"]
-    end = float(found.measured.split("ours, longer")[1].split("start, ")[1].split(" ")[0].replace("−", "-"))
+    end = float(
+        found.measured.split("ours, longer")[1].split("start, ")[1].split(" ")[0].replace("−", "-")
+    )
     assert found.answer.startswith("They stay Gaussian") and abs(end + 1.83) < 0.1
 
 
 def test_fields_are_held_against_their_limits(tiny_store):
     name, figure = notes_limits.TRAINED, notes_limits.FIGURE
     results = results_of(figure, tiny_store)
-    limits = np.stack([np.roll(notes_limits.solved(results, "small bump").limit()[0], by) for by in (3, 8)])
+    limits = np.stack(
+        [np.roll(notes_limits.solved(results, "small bump").limit()[0], by) for by in (3, 8)]
+    )
     found = rows(figure, with_fields(results, name, -limits))["LIM3"]
     assert "under that of its largest site 0.0 ± 0.0 %; 2 of 2 localized" in found.measured
     noise = np.random.default_rng(0).normal(size=limits.shape)

@@ -55,7 +55,9 @@ def test_the_settings_of_the_notes():
     found = experiments("paper")
     for name in (ERF, SIGMOID, GAUSSIAN):
         assert found[name].network.hidden == HIDDEN == 100 and found[name].network.bias == "trained"
-        assert [one.xi for one in found[name].task.stimuli] == [1.0, 2.0] and found[name].task.shape == (40,)
+        assert [one.xi for one in found[name].task.stimuli] == [1.0, 2.0] and found[
+            name
+        ].task.shape == (40,)
     assert [found[name].network.activation for name in (ERF, SIGMOID)] == ["erf", "sigmoid"]
     assert found[GAUSSIAN].method.estimator == "exact"
 
@@ -66,16 +68,24 @@ def test_what_the_notes_say_is_recognized(results):
     assert found["POP2"].answer.startswith("Yes, at gain 3")
     assert "erf: 8 of 8 localized negative, 8 of 8 oscillatory positive" in found["POP2"].measured
     assert "negative biases go with slow fields" in found["POP2"].answer
-    assert found["POP3"].answer.startswith("Yes") and "correlate by 1.000 ± 0.000" in found["POP3"].measured
+    assert (
+        found["POP3"].answer.startswith("Yes")
+        and "correlate by 1.000 ± 0.000" in found["POP3"].measured
+    )
 
 
 def test_other_biases_change_the_answers(results):
     swapped = rows(with_committee(results, np.concatenate([BUMPS, FAST]), -BIASES))
-    assert swapped["POP2"].answer.startswith("Not in general") and "0 of 8 localized" in swapped["POP2"].measured
+    assert (
+        swapped["POP2"].answer.startswith("Not in general")
+        and "0 of 8 localized" in swapped["POP2"].measured
+    )
     assert "no clear split" in swapped["POP2"].answer
     one = rows(with_committee(results, np.concatenate([BUMPS, FAST]), -np.ones(8)))
     assert one["POP1"].answer.startswith("No, one")
-    uneven = rows(with_committee(results, np.concatenate([BUMPS, FAST]), BIASES * np.linspace(0.2, 2, 8)))
+    uneven = rows(
+        with_committee(results, np.concatenate([BUMPS, FAST]), BIASES * np.linspace(0.2, 2, 8))
+    )
     assert uneven["POP3"].answer.startswith("Not yet")
 
 
@@ -88,9 +98,15 @@ def test_tiling_against_crowding(results):
 
 
 def test_first_fields_foretell_biases(results):
-    told = rows(with_committee(results, np.concatenate([BUMPS, FAST]), BIASES, np.concatenate([SLOW, FAST])))
+    told = rows(
+        with_committee(results, np.concatenate([BUMPS, FAST]), BIASES, np.concatenate([SLOW, FAST]))
+    )
     assert "erf: 100 ± 0 % of the final signs" in told["POP5"].measured
-    wrong = rows(with_committee(results, np.concatenate([BUMPS, FAST]), -BIASES, np.concatenate([SLOW, FAST])))
+    wrong = rows(
+        with_committee(
+            results, np.concatenate([BUMPS, FAST]), -BIASES, np.concatenate([SLOW, FAST])
+        )
+    )
     assert "erf: 0 ± 0 % of the final signs" in wrong["POP5"].measured
 
 
@@ -99,7 +115,9 @@ def test_advantage_is_the_difference_of_variances():
     first, second = (np.asarray(matrix(np.asarray(one.covariance(), float))) for one in stimuli)
     fields = np.random.default_rng(0).normal(size=(3, 2, SITES))
     np.testing.assert_allclose(
-        advantage(fields, stimuli), np.einsum("...i,ij,...j", fields, second - first, fields), rtol=1e-9
+        advantage(fields, stimuli),
+        np.einsum("...i,ij,...j", fields, second - first, fields),
+        rtol=1e-9,
     )
 
 

@@ -20,18 +20,26 @@ def answers(results):
 
 
 def test_it_is_known_and_drawn(results, tmp_path):
-    assert all_figures()["notes/reduced"] is reduced.FIGURE and not reduced.FIGURE.experiments("paper")
+    assert all_figures()["notes/reduced"] is reduced.FIGURE and not reduced.FIGURE.experiments(
+        "paper"
+    )
     figure = reduced.FIGURE.draw(results)
     figure.savefig(tmp_path / "reduced.png")
     assert len(figure.axes) == 10
-    assert "N = 400" in reduced.FIGURE.setting("paper") and "no training" in reduced.FIGURE.setting("tiny")
+    assert "N = 400" in reduced.FIGURE.setting("paper") and "no training" in reduced.FIGURE.setting(
+        "tiny"
+    )
 
 
 def test_rows_are_whole(results):
     found = answers(results)
     assert list(found) == [f"RED{number}" for number in range(1, 7)]
     for one in found.values():
-        assert one.source.startswith("note 3") and one.question.endswith("?") and one.answer.endswith(".")
+        assert (
+            one.source.startswith("note 3")
+            and one.question.endswith("?")
+            and one.answer.endswith(".")
+        )
         assert one.measured and one.how
 
 
@@ -48,7 +56,9 @@ def test_answers_follow_from_the_numbers(results):
     other = Results("tiny", {}, copy.deepcopy(results.kept))
     preferences, losses = reduced.preferences(other), reduced.losses(other)
     for gain in reduced.SAMPLE_GAINS:
-        preferences[gain]["9"][:] = preferences[gain]["6"][:] = np.linspace(0.5, 0.8, len(preferences[gain]["9"]))
+        preferences[gain]["9"][:] = preferences[gain]["6"][:] = np.linspace(
+            0.5, 0.8, len(preferences[gain]["9"])
+        )
     losses["ReLU"] = (losses["ReLU"][0][::-1], *losses["ReLU"][1:])
     found = answers(other)
     assert "never worse" in found["RED3"].answer and "prefer bumps" not in found["RED4"].answer

@@ -12,9 +12,16 @@ from .altered import bumps, with_fields
 def test_settings_are_the_papers():
     paper = experiments("paper")
     method = paper["training"].method
-    assert (method.members, method.batch, method.steps, method.learning_rate) == (28, 500, 2000, 0.05)
+    assert (method.members, method.batch, method.steps, method.learning_rate) == (
+        28,
+        500,
+        2000,
+        0.05,
+    )
     assert method.estimator == "independent"
-    assert paper["Taylor"].method.theory.amplifier == "taylor" and paper["Taylor"].method.members == 28
+    assert (
+        paper["Taylor"].method.theory.amplifier == "taylor" and paper["Taylor"].method.members == 28
+    )
     assert paper["other data"].method.seed != method.seed
     assert paper["larger batch"].method.batch == 5000
     assert paper["many: training"].method.members == 280
@@ -43,18 +50,26 @@ def test_the_count_follows_from_fields(results):
     for name in results:
         results = peaks(results, name, sites)
     claim = FIGURE.claims(results)[0]
-    assert claim.id == "P1" and claim.verdict == "reproduced" and claim.measured.startswith("28 of 28")
+    assert (
+        claim.id == "P1" and claim.verdict == "reproduced" and claim.measured.startswith("28 of 28")
+    )
     # Two peaks elsewhere, as published; then half of them one site away, once around the end of the ring.
     two = peaks(results, "Taylor", np.where(sites < 2, sites + 15, sites))
     assert FIGURE.claims(two)[0].measured.startswith("26 of 28")
     assert FIGURE.claims(two)[0].verdict == "reproduced"
     beside = peaks(results, "Taylor", np.where(sites % 2 == 0, (sites - 1) % 40, sites))
     claim = FIGURE.claims(beside)[0]
-    assert claim.verdict == "differs" and "14 of 28" in claim.measured and "±1 site 28 of 28" in claim.measured
+    assert (
+        claim.verdict == "differs"
+        and "14 of 28" in claim.measured
+        and "±1 site 28 of 28" in claim.measured
+    )
     assert counts(apart(beside, "training", "Taylor")) == (14, 28, 28)
 
 
 def test_interval_is_clopper_and_pearsons():
     low, high = interval(26, 28)
-    assert low == pytest.approx(beta.ppf(0.025, 26, 3)) and high == pytest.approx(beta.ppf(0.975, 27, 2))
+    assert low == pytest.approx(beta.ppf(0.025, 26, 3)) and high == pytest.approx(
+        beta.ppf(0.975, 27, 2)
+    )
     assert interval(0, 5)[0] == 0 and interval(5, 5)[1] == 1

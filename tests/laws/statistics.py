@@ -98,9 +98,10 @@ def marginal(stimulus, x):
     shift = stimulus.mean() - law.mean
     place = np.searchsorted((edges + shift).astype(np.float32), x)
     at_site, in_sample = (
-        np.bincount((place + len(expected) * np.arange(n).reshape(along)).ravel(), minlength=n * len(expected)).reshape(
-            n, len(expected)
-        )
+        np.bincount(
+            (place + len(expected) * np.arange(n).reshape(along)).ravel(),
+            minlength=n * len(expected),
+        ).reshape(n, len(expected))
         for n, along in ((stimulus.size, (1, -1)), (len(x), (-1, 1)))
     )
     wanted = len(x) * expected

@@ -46,7 +46,10 @@ def examples(cls, shape):
             "binary": {"smallest": 0.8, "ratio": 3.75, "leaves": 9, "gray": "two-point"},
         }
     if cls is stimuli.SinglePulse:
-        return {coding: {"shortest": 2, "longest": 3, "coding": coding} for coding in ("signs", "zero-one")}
+        return {
+            coding: {"shortest": 2, "longest": 3, "coding": coding}
+            for coding in ("signs", "zero-one")
+        }
     if cls is stimuli.BlockPulse:
         length = 3 if shape == (9,) else 2
         return {coding: {"length": length, "coding": coding} for coding in ("signs", "zero-one")}
@@ -78,7 +81,9 @@ for cls in CLASSES:
     for shape in SHAPES:
         for name, arguments in examples(cls, shape).items():
             try:
-                ALL[f"{cls.__name__}-{name}-{'x'.join(map(str, shape))}"] = cls(shape=shape, **arguments)
+                ALL[f"{cls.__name__}-{name}-{'x'.join(map(str, shape))}"] = cls(
+                    shape=shape, **arguments
+                )
             except lf.InputError:
                 REFUSED.append((cls, shape))
 
@@ -106,7 +111,10 @@ CANNOT_MATTER = {
     ("Copula-mixture-12", "marginal_law.scale"): "the same",
     ("DeadLeaves-plain-12", "gray.scale"): "grays are standardized, too",
     ("DeadLeaves-binary-12", "gray.scale"): "the same",
-    ("NLGP-sharp-12", "gain"): "at g = 100 it moves one value in 5000: no more than the error at this size",
+    (
+        "NLGP-sharp-12",
+        "gain",
+    ): "at g = 100 it moves one value in 5000: no more than the error at this size",
 }
 NUMBERS = {
     (name, field): other
@@ -138,7 +146,11 @@ def clone_samples(name, stimulus):
 
 def test_every_class_has_examples_and_few_refuse_a_lattice():
     assert {type(stimulus) for stimulus in ALL.values()} == set(CLASSES)
-    assert REFUSED == [(stimuli.ImagePatches, (12,)), (stimuli.ImagePatches, (9,)), (stimuli.Ising, (4, 6))]
+    assert REFUSED == [
+        (stimuli.ImagePatches, (12,)),
+        (stimuli.ImagePatches, (9,)),
+        (stimuli.Ising, (4, 6)),
+    ]
 
 
 def test_samples_follow_the_declared_statistics(name, stimulus, samples):
@@ -218,8 +230,13 @@ def test_json_round_trip(name, stimulus, samples):
 
 def test_shape_dtype_and_key(name, stimulus, samples):
     wide = jax.eval_shape(lambda key: stimulus.sample(key, 5), jax.random.key(0))
-    assert (wide.shape, wide.dtype) == ((5, stimulus.size), np.float64)  # x64 is on here; where it is off:
+    assert (wide.shape, wide.dtype) == (
+        (5, stimulus.size),
+        np.float64,
+    )  # x64 is on here; where it is off:
     assert samples.dtype == np.float32
     np.testing.assert_array_equal(drawn(stimulus, name, chunks=1), samples[: statistics.CHUNK])
-    assert not np.array_equal(samples[: statistics.CHUNK], samples[statistics.CHUNK : 2 * statistics.CHUNK])
+    assert not np.array_equal(
+        samples[: statistics.CHUNK], samples[statistics.CHUNK : 2 * statistics.CHUNK]
+    )
     assert np.isfinite(samples).all()

@@ -49,7 +49,11 @@ OTHERS = [
     Empirical([3.0, -1.0, 0.0, 0.5], [0.2, 0.4, 0.3, 0.1]),
 ]
 # A new class needs no entry above: it is taken at its defaults.
-UNKNOWN = [cls() for cls in registered("marginal").values() if cls not in {type(law) for law in DENSE + OTHERS}]
+UNKNOWN = [
+    cls()
+    for cls in registered("marginal").values()
+    if cls not in {type(law) for law in DENSE + OTHERS}
+]
 ALL = DENSE + OTHERS + UNKNOWN
 
 

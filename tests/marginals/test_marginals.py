@@ -78,7 +78,9 @@ def _reference(name, points):
                 )
         case SphereProjection():
             end, d = math.sqrt(law.dimension), law.dimension
-            constant = math.exp(math.lgamma(d / 2) - math.lgamma((d - 1) / 2)) / math.sqrt(math.pi * d)
+            constant = math.exp(math.lgamma(d / 2) - math.lgamma((d - 1) / 2)) / math.sqrt(
+                math.pi * d
+            )
 
             def density(x):
                 return constant * (1 - x**2 / d) ** ((d - 3) / 2)
@@ -176,7 +178,9 @@ def test_scale_is_the_standard_deviation(law):
 
 
 @pytest.mark.parametrize(
-    "law, index", [(Algebraic(3.0), 3), (Algebraic(4.0), 4), (StudentT(3.0), 3), (StudentT(4.0), 4)], ids=repr
+    "law, index",
+    [(Algebraic(3.0), 3), (Algebraic(4.0), 4), (StudentT(3.0), 3), (StudentT(4.0), 4)],
+    ids=repr,
 )
 def test_infinite_moments_are_said_to_be_infinite(law, index):
     assert law.tail_index == index
@@ -188,7 +192,9 @@ def test_infinite_moments_are_said_to_be_infinite(law, index):
 
 
 def test_light_tails_have_every_moment():
-    assert all(law.tail_index == math.inf for law in ALL if not isinstance(law, (Algebraic, StudentT)))
+    assert all(
+        law.tail_index == math.inf for law in ALL if not isinstance(law, (Algebraic, StudentT))
+    )
     assert Laplace().abs_moment(20) == pytest.approx(math.factorial(20) / 2**10, rel=1e-12)
     assert Normal().abs_moment(8) == pytest.approx(105, rel=1e-13)
 
@@ -234,7 +240,9 @@ def test_json_round_trip(law):
 
 # -- cdf and quantile -------------------------------------------------------------------------------------------
 
-LEVELS = np.concatenate([10.0 ** -np.arange(12, 1, -1), np.arange(1, 20) / 20, 1 - 10.0 ** -np.arange(2, 13)])
+LEVELS = np.concatenate(
+    [10.0 ** -np.arange(12, 1, -1), np.arange(1, 20) / 20, 1 - 10.0 ** -np.arange(2, 13)]
+)
 
 
 @pytest.mark.parametrize("law", [law for law in ALL if not isinstance(law, DISCRETE)], ids=named)
@@ -299,14 +307,20 @@ def test_cdf_of_the_other_laws():
         wanted = (scipy.stats.norm.cdf(x, m, s) + scipy.stats.norm.cdf(x, -m, s)) / 2
         np.testing.assert_allclose(NormalMixture(m).cdf(x), wanted, rtol=0, atol=1e-14)
     for d in (3, 40):
-        beta = scipy.stats.beta((d - 1) / 2, (d - 1) / 2)  # (1 + U)/2 for a coordinate U of the unit sphere
-        np.testing.assert_allclose(SphereProjection(d).cdf(x), beta.cdf((1 + x / math.sqrt(d)) / 2), atol=1e-14)
+        beta = scipy.stats.beta(
+            (d - 1) / 2, (d - 1) / 2
+        )  # (1 + U)/2 for a coordinate U of the unit sphere
+        np.testing.assert_allclose(
+            SphereProjection(d).cdf(x), beta.cdf((1 + x / math.sqrt(d)) / 2), atol=1e-14
+        )
 
 
 @pytest.mark.parametrize("law", DENSE, ids=named)
 def test_from_normal_is_the_quantile_of_the_normal_cdf(law):
     z = np.linspace(-4, 4, 161)
-    np.testing.assert_allclose(law.from_normal(z), law.quantile(scipy.special.ndtr(z)), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(
+        law.from_normal(z), law.quantile(scipy.special.ndtr(z)), rtol=1e-9, atol=1e-14
+    )
 
 
 # -- sweeps -----------------------------------------------------------------------------------------------------
@@ -368,7 +382,9 @@ def test_the_amplifier_of_a_normal_is_linear():
 def all_kinds_of_float32():
     """Every exponent with 512 mantissas, both signs, zeros, subnormals, infinities; in increasing order."""
     exponents = np.arange(255, dtype=np.uint32) << 23
-    mantissas = np.unique(np.concatenate([np.arange(0, 2**23, 2**14), [1, 2, 2**23 - 1]])).astype(np.uint32)
+    mantissas = np.unique(np.concatenate([np.arange(0, 2**23, 2**14), [1, 2, 2**23 - 1]])).astype(
+        np.uint32
+    )
     bits = (exponents[:, None] | mantissas[None, :]).ravel()
     positive = np.append(bits.view(np.float32), np.float32(np.inf))
     return np.concatenate([-positive[::-1], positive])
@@ -377,7 +393,9 @@ def all_kinds_of_float32():
 def mapped(law, z):
     """Compiled, in float32, with the law's numbers traced: as in a draw."""
     with jax.enable_x64(False):
-        return np.asarray(jax.jit(lambda law, z: law.from_normal(z))(law, jnp.asarray(z, jnp.float32)))
+        return np.asarray(
+            jax.jit(lambda law, z: law.from_normal(z))(law, jnp.asarray(z, jnp.float32))
+        )
 
 
 @pytest.mark.parametrize("law", [*SAMPLED, Algebraic(2.05), StudentT(2.05)], ids=named)
@@ -385,7 +403,9 @@ def test_from_normal_is_finite_and_increasing_in_float32(law):
     z = all_kinds_of_float32()
     x = mapped(law, z)
     assert x.dtype == np.float32
-    finite = np.isfinite(z) if isinstance(law, Normal) else np.full(z.shape, True)  # a normal's map is z itself
+    finite = (
+        np.isfinite(z) if isinstance(law, Normal) else np.full(z.shape, True)
+    )  # a normal's map is z itself
     assert np.isfinite(x[finite]).all()
     # Rising, up to rounding: exp(log(…)/k) rounds |log| ≤ 88 by half a unit and divides by k > 2; other steps add few.
     assert (np.diff(x[finite].astype(np.float64)) >= -64 * 2.0**-24 * np.abs(x[finite][1:])).all()
@@ -407,7 +427,9 @@ def test_float32_agrees_with_float64(law):
 def test_no_float32_latent_overflows(k):
     """Every float32 from 4 to 16, one by one; below the map is smaller, beyond erfc has ended and it is constant."""
     law = Algebraic(k)
-    every = np.arange(np.float32(4).view(np.uint32), np.float32(16).view(np.uint32) + 1, dtype=np.uint32)
+    every = np.arange(
+        np.float32(4).view(np.uint32), np.float32(16).view(np.uint32) + 1, dtype=np.uint32
+    )
     x = mapped(law, every.view(np.float32))
     assert np.isfinite(x).all()
     largest = x.max()

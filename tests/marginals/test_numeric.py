@@ -63,7 +63,9 @@ def test_standardized_tables_and_samples():
         assert unit.kurtosis == pytest.approx(law.kurtosis, rel=1e-10)
         assert unit.symmetric == law.symmetric
         u = np.array([0.05, 0.5, 0.95])
-        np.testing.assert_allclose(unit.quantile(u), (law.quantile(u) - law.mean) / law.sd, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            unit.quantile(u), (law.quantile(u) - law.mean) / law.sd, rtol=1e-9, atol=1e-12
+        )
 
 
 def test_symmetry_of_tables_and_samples():
@@ -100,7 +102,9 @@ def test_hermite_coefficients_of_samples():
         assert found[n] == pytest.approx(wanted, abs=1e-13)
 
 
-@pytest.mark.parametrize("law", [law for law in SAMPLED if not isinstance(law, Empirical)], ids=named)
+@pytest.mark.parametrize(
+    "law", [law for law in SAMPLED if not isinstance(law, Empirical)], ids=named
+)
 def test_hermite_coefficients(law):
     """Against quadrature with the polynomials themselves, to what float32 samples can show; and Bessel's inequality."""
     found = law.hermite(401)
@@ -122,8 +126,12 @@ def algebraic_map(z, k):
     """Q(Φ(z)) of the unnormalized algebraic law, in logarithms (formula sheet §1.4)."""
     size = np.abs(z)
     log_tail = math.log(2) + scipy.special.log_ndtr(-size)
-    log_v = np.where(size < 1, np.log(scipy.special.erf(size / math.sqrt(2))), np.log1p(-np.exp(log_tail)))
-    rest = np.where(log_tail < -30, math.log(k) + log_tail, np.log(-np.expm1(k * np.minimum(log_v, -1e-300))))
+    log_v = np.where(
+        size < 1, np.log(scipy.special.erf(size / math.sqrt(2))), np.log1p(-np.exp(log_tail))
+    )
+    rest = np.where(
+        log_tail < -30, math.log(k) + log_tail, np.log(-np.expm1(k * np.minimum(log_v, -1e-300)))
+    )
     return np.sign(z) * np.exp(log_v - rest / k)
 
 
@@ -131,7 +139,9 @@ def plane(function, r, width=0.5):
     """E[f(Z₁) f(Z₂)] at latent correlation r, by panels in both variables, with an edge at zero."""
     z, w = panels(-20, 20, width)
     weighted = w * function(z)
-    exponent = -(z[:, None] ** 2 - 2 * r * z[:, None] * z[None, :] + z[None, :] ** 2) / (2 * (1 - r * r))
+    exponent = -(z[:, None] ** 2 - 2 * r * z[:, None] * z[None, :] + z[None, :] ** 2) / (
+        2 * (1 - r * r)
+    )
     return weighted @ np.exp(exponent) @ weighted / (2 * math.pi * math.sqrt(1 - r * r))
 
 
@@ -148,7 +158,9 @@ def test_correlation_against_quadrature_in_the_plane(k, r):
         assert round(found, 10) == 0.6471285017
 
 
-@pytest.mark.parametrize("law", [Laplace(), Logistic(), Triangular(), StudentT(5.0), NormalMixture(0.9)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [Laplace(), Logistic(), Triangular(), StudentT(5.0), NormalMixture(0.9)], ids=repr
+)
 @pytest.mark.parametrize("r", [-0.8, 0.5])
 def test_correlation_of_the_other_laws(law, r):
     assert float(law.correlation(r)) == pytest.approx(plane(law.from_normal, r, 0.25), abs=1e-9)
@@ -160,7 +172,9 @@ def test_correlation_of_a_skewed_law():
     assert float(law.correlation(-1.0)) == pytest.approx(1 - math.pi**2 / 6, abs=1e-4)
     assert float(law.correlation(1.0)) == 1
     unit = law.standardized()
-    assert float(law.correlation(0.5)) == pytest.approx(plane(unit.from_normal, 0.5, 0.25), abs=1e-6)
+    assert float(law.correlation(0.5)) == pytest.approx(
+        plane(unit.from_normal, 0.5, 0.25), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("r", [-0.9, -0.2, 0.0, 0.3, 0.7, 0.95])
@@ -168,16 +182,26 @@ def test_arcsine_laws(r):
     for gain in (1.0, 3.0):
         rho = 2 * gain**2 / (1 + 2 * gain**2)
         law = ErfNormal(gain)
-        assert float(law.correlation(r)) == pytest.approx(math.asin(rho * r) / math.asin(rho), abs=1e-15)
+        assert float(law.correlation(r)) == pytest.approx(
+            math.asin(rho * r) / math.asin(rho), abs=1e-15
+        )
         series = float(Marginal.correlation(law, r))  # the Hermite series that other laws use
-        assert series == pytest.approx(math.asin(rho * r) / math.asin(rho), abs=1e-14 if abs(r) < 0.9 else 1e-10)
+        assert series == pytest.approx(
+            math.asin(rho * r) / math.asin(rho), abs=1e-14 if abs(r) < 0.9 else 1e-10
+        )
     assert float(TwoPoint().correlation(r)) == pytest.approx(2 / math.pi * math.asin(r), abs=1e-15)
-    assert float(Uniform().correlation(r)) == pytest.approx(6 / math.pi * math.asin(r / 2), abs=1e-15)
-    assert float(Marginal.correlation(Uniform(), r)) == pytest.approx(6 / math.pi * math.asin(r / 2), abs=1e-14)
+    assert float(Uniform().correlation(r)) == pytest.approx(
+        6 / math.pi * math.asin(r / 2), abs=1e-15
+    )
+    assert float(Marginal.correlation(Uniform(), r)) == pytest.approx(
+        6 / math.pi * math.asin(r / 2), abs=1e-14
+    )
     assert float(Normal().correlation(r)) == r
 
 
-@pytest.mark.parametrize("law", [*[Algebraic(k) for k in (2.2, 3.0, 5.0, 10.0)], Laplace(), StudentT(2.5)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [*[Algebraic(k) for k in (2.2, 3.0, 5.0, 10.0)], Laplace(), StudentT(2.5)], ids=repr
+)
 @pytest.mark.parametrize("r", [0.2, 0.7, 0.95])
 def test_what_a_shorter_series_leaves_out_is_bounded(law, r):
     """All a_n² ≥ 0, so that after order M at most (1 − Σ a_n²) |r|^(M+2) is left for an odd map."""
@@ -191,22 +215,40 @@ def test_what_a_shorter_series_leaves_out_is_bounded(law, r):
 
 
 def test_correlation_error_is_zero_for_closed_forms():
-    assert all(law.correlation_error([0.5, 0.99]) == 0 for law in (Normal(), TwoPoint(), Uniform(), ErfNormal(100.0)))
+    assert all(
+        law.correlation_error([0.5, 0.99]) == 0
+        for law in (Normal(), TwoPoint(), Uniform(), ErfNormal(100.0))
+    )
 
 
 @pytest.mark.parametrize(
     "law",
-    [Normal(), TwoPoint(), Uniform(), ErfNormal(0.3), ErfNormal(100.0), Laplace(), Algebraic(2.5), Algebraic(10.0)]
+    [
+        Normal(),
+        TwoPoint(),
+        Uniform(),
+        ErfNormal(0.3),
+        ErfNormal(100.0),
+        Laplace(),
+        Algebraic(2.5),
+        Algebraic(10.0),
+    ]
     + [OTHERS[3], *UNKNOWN],
     ids=named,
 )
 def test_latent_correlation_inverts_correlation(law):
-    latent = np.array([[-0.95, -0.4, -1e-3, 0.0], [0.2, 0.7, 0.99, 1.0]]) if law.symmetric else np.array([-0.2, 0.6])
+    latent = (
+        np.array([[-0.95, -0.4, -1e-3, 0.0], [0.2, 0.7, 0.99, 1.0]])
+        if law.symmetric
+        else np.array([-0.2, 0.6])
+    )
     found = law.latent_correlation(law.correlation(latent))
     np.testing.assert_allclose(found, latent, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("law", [law for law in ALL if not isinstance(law, SphereProjection)], ids=named)
+@pytest.mark.parametrize(
+    "law", [law for law in ALL if not isinstance(law, SphereProjection)], ids=named
+)
 def test_correlations_beyond_one_are_refused(law):
     with pytest.raises(lf.InputError, match="correlation"):
         law.latent_correlation([0.2, 1.1])

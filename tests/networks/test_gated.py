@@ -12,7 +12,16 @@ import pytest
 import localfields as lf
 from localfields._spec import registered
 from localfields.networks import GatedLinear, gates
-from localfields.networks.gates import Bump, Directions, Exclusive, Flat, Open, Redundant, Several, Wave
+from localfields.networks.gates import (
+    Bump,
+    Directions,
+    Exclusive,
+    Flat,
+    Open,
+    Redundant,
+    Several,
+    Wave,
+)
 from localfields.training.estimators import orbit, sampled
 
 X = np.array([1.0, 2.0, -1.0, -0.5])
@@ -29,7 +38,10 @@ BY_HAND = [
     (Bump(site=1), [1.0]),
     (Bump(site=2), [0.0]),
     (Bump(site=3, copies=2), [0.0, 1.0]),  # sites 3 and 1
-    (Bump(site=2, width=1.0), [1.0]),  # e^(−½)(2 − ½) and less at two sites, against −1: −1 + 0.91 + 0.14
+    (
+        Bump(site=2, width=1.0),
+        [1.0],
+    ),  # e^(−½)(2 − ½) and less at two sites, against −1: −1 + 0.91 + 0.14
     (gates.Block(length=2, site=2), [0.0]),
     (gates.MexicanHat(site=3, width=1.0), [0.0]),
     (Wave(cycles=2), [0.0]),  # 1 − 2 − 1 + ½
@@ -43,7 +55,9 @@ BY_HAND = [
 
 
 @pytest.mark.parametrize(
-    "gate, expected", BY_HAND, ids=lambda value: repr(value) if isinstance(value, lf.networks.gates.Gates) else ""
+    "gate, expected",
+    BY_HAND,
+    ids=lambda value: repr(value) if isinstance(value, lf.networks.gates.Gates) else "",
 )
 def test_gates_by_hand(gate, expected):
     assert opened(gate) == expected
@@ -64,14 +78,18 @@ def test_profiles():
     for gate, profile in profiles.items():
         expected = profile / np.abs(profile).sum()
         np.testing.assert_allclose(gate.directions((12,))[0], expected, rtol=0, atol=1e-15)
-        np.testing.assert_allclose(gate.replace(site=4).directions((12,))[0], np.roll(expected, 4), rtol=0, atol=1e-15)
+        np.testing.assert_allclose(
+            gate.replace(site=4).directions((12,))[0], np.roll(expected, 4), rtol=0, atol=1e-15
+        )
 
 
 def test_gates_on_a_torus():
     shape = (4, 6)
     bump = np.asarray(Bump(site=8, width=1.0).directions(shape)).reshape(shape)
     expected = np.exp(-(lf.lattice.distance(shape) ** 2) / 2)
-    np.testing.assert_allclose(bump, np.roll(expected / expected.sum(), (1, 2), (0, 1)), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        bump, np.roll(expected / expected.sum(), (1, 2), (0, 1)), rtol=0, atol=1e-15
+    )
     block = np.asarray(gates.Block(length=2).directions(shape)).reshape(shape)
     assert (block > 0).sum() == 4 and (block[:2, :2] == 0.25).all()
     wave = np.asarray(Wave(cycles=1).directions(shape)).reshape(shape)
@@ -100,7 +118,9 @@ def test_ties_survive_rounding(single):
         states = np.array(list(itertools.product((1.0, -1.0), repeat=8)))
         found = jax.vmap(gate.open)(jnp.asarray(states) @ gate.directions((8,)).T)
         whole = np.rint(10 * states @ np.array([0.1] * 6 + [0.3] * 2))
-        np.testing.assert_allclose(found[:, 0], np.where(whole == 0, HALF, whole > 0), rtol=0, atol=1e-7)
+        np.testing.assert_allclose(
+            found[:, 0], np.where(whole == 0, HALF, whole > 0), rtol=0, atol=1e-7
+        )
         assert set(np.asarray(found[:, 1]).tolist()) == {0.0, 1.0}
 
 
@@ -131,24 +151,35 @@ class Noisy(gates.Gates):
         return (jnp.mean(h**2) > 1)[None]
 
 
-STRUCTURES = [Several(Flat(), Bump(copies=2)), Exclusive(Bump(copies=2)), Noisy(), Several(Noisy(), Bump(), Noisy())]
+STRUCTURES = [
+    Several(Flat(), Bump(copies=2)),
+    Exclusive(Bump(copies=2)),
+    Noisy(),
+    Several(Noisy(), Bump(), Noisy()),
+]
 
 
 @pytest.mark.parametrize("estimator", [sampled, orbit])
 @pytest.mark.parametrize("structure", STRUCTURES, ids=repr)
 def test_gradient_is_a_regression(structure, estimator, key, monkeypatch):
     """On given draws: (2/K) Σ_c p_c E[(ŷ − y_c) g x], with everything written out in numpy."""
-    task = lf.Discrimination(*[lf.stimuli.Gaussian((6,), xi=0.5)] * 2, proportions=(0.3, 0.7), l2=0.1)
+    task = lf.Discrimination(
+        *[lf.stimuli.Gaussian((6,), xi=0.5)] * 2, proportions=(0.3, 0.7), l2=0.1
+    )
     rng = np.random.default_rng(0)
     drawn = [rng.normal(size=(5, 6)) for _ in range(2)]
     network = GatedLinear(structure)
     w = rng.normal(size=(network.hidden, 6))
-    monkeypatch.setattr("localfields.training.estimators.draw_classes", lambda *_: list(map(jnp.asarray, drawn)))
+    monkeypatch.setattr(
+        "localfields.training.estimators.draw_classes", lambda *_: list(map(jnp.asarray, drawn))
+    )
     loss, gradient = estimator(task, network, None, {"weights": jnp.asarray(w)}, key, (5, 5))
     total, slope = 0.1 * (w**2).sum(), 0.2 * w
     for prior, label, x in zip((0.3, 0.7), (0, 1), drawn, strict=True):
         if estimator is orbit:
-            x = np.concatenate([np.roll(sign * x, by, axis=1) for by in range(6) for sign in (1, -1)])
+            x = np.concatenate(
+                [np.roll(sign * x, by, axis=1) for by in range(6) for sign in (1, -1)]
+            )
         g = np.array([opened(structure, one) for one in x])
         off = (g * (x @ w.T)).mean(axis=1) - label
         total += prior * (off**2).mean()
@@ -173,7 +204,9 @@ def test_members_may_differ_in_the_width_of_their_gates():
 
 
 @pytest.mark.parametrize(
-    "gate", [gate for gate, _ in BY_HAND] + [cls() for cls in registered("gates").values()], ids=repr
+    "gate",
+    [gate for gate, _ in BY_HAND] + [cls() for cls in registered("gates").values()],
+    ids=repr,
 )
 def test_json_round_trip(gate):
     network = GatedLinear(gate, init="bump")
@@ -183,7 +216,10 @@ def test_json_round_trip(gate):
 
 def test_an_experiment_of_gates_is_a_value():
     task = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
-    for method in (lf.Training(steps=10, estimator="exact"), lf.Solution(lf.theory.GatedFlow(), times=[0.0, 1.0])):
+    for method in (
+        lf.Training(steps=10, estimator="exact"),
+        lf.Solution(lf.theory.GatedFlow(), times=[0.0, 1.0]),
+    ):
         one = lf.Experiment(task, GatedLinear(Several(Flat(), Bump())), method)
         assert lf.Experiment.of(one.canonical()).digest == one.digest
         assert one.run().weights.shape[2:] == (2, 8)
@@ -192,8 +228,14 @@ def test_an_experiment_of_gates_is_a_value():
 REFUSED = {
     "a function": (lambda: GatedLinear(lambda x: x > 0), "`gates` must be gates, not a function"),
     "a class": (lambda: GatedLinear(Flat), "Call it: Flat()."),
-    "a zero": (lambda: Directions([[0, 0], [1, 0]]), "Each row of `values` must be a direction, got one of zeros"),
-    "a length": (lambda: Directions([[1, 2]]).directions((3,)), "must be the number of sites, got 2 on 3 sites"),
+    "a zero": (
+        lambda: Directions([[0, 0], [1, 0]]),
+        "Each row of `values` must be a direction, got one of zeros",
+    ),
+    "a length": (
+        lambda: Directions([[1, 2]]).directions((3,)),
+        "must be the number of sites, got 2 on 3 sites",
+    ),
     "exclusive of what": (lambda: Exclusive(Open()), "`gates` of Exclusive must be half-spaces"),
     "exclusive of many": (lambda: Exclusive(Bump(copies=13)), "of 1 to 12 directions"),
     "outputs": (lambda: GatedLinear().check_outputs(2), "a single output"),

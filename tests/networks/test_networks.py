@@ -36,11 +36,15 @@ NUMPY = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activation_is_what_it_is_called(name):
     points = np.array([-1.5, 0.0, 2.0])
-    np.testing.assert_allclose(ACTIVATIONS[name](jnp.asarray(points)), NUMPY[name](points), rtol=1e-14)
+    np.testing.assert_allclose(
+        ACTIVATIONS[name](jnp.asarray(points)), NUMPY[name](points), rtol=1e-14
+    )
 
 
 X = jnp.array([1.0, 2.0, -1.0])
-ROWS = jnp.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 2.0, 1.0], [-1.0, 0.0, 0.0]])  # ⟨w_k, x⟩ = 0, 2, 3, −1
+ROWS = jnp.array(
+    [[1.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 2.0, 1.0], [-1.0, 0.0, 0.0]]
+)  # ⟨w_k, x⟩ = 0, 2, 3, −1
 
 
 def test_single_neuron_by_hand():
@@ -85,7 +89,10 @@ def test_two_layers_by_hand():
     }
     assert lf.networks.TwoLayer(4).apply(params, X, 2).tolist() == [10 + 1 + 4 + 6 + 4, 20 - 2 + 1]
     without = {name: values for name, values in params.items() if name != "offset"}
-    assert lf.networks.TwoLayer(4, bias="hidden").apply(without, X, 2).tolist() == [1 + 4 + 6 + 4, -2 + 1]
+    assert lf.networks.TwoLayer(4, bias="hidden").apply(without, X, 2).tolist() == [
+        1 + 4 + 6 + 4,
+        -2 + 1,
+    ]
     bare = {name: params[name] for name in ("weights", "second")}
     assert lf.networks.TwoLayer(4, bias="none").apply(bare, X, 2).tolist() == [2 * 2 + 3 * 3, -2]
 
@@ -93,7 +100,9 @@ def test_two_layers_by_hand():
 def test_receptive_fields_lie_on_the_lattice():
     network = lf.networks.Committee(2)
     params = {"weights": jnp.arange(12.0).reshape(2, 6)}
-    np.testing.assert_array_equal(network.receptive_fields(params, (2, 3)), np.arange(12.0).reshape(2, 2, 3))
+    np.testing.assert_array_equal(
+        network.receptive_fields(params, (2, 3)), np.arange(12.0).reshape(2, 2, 3)
+    )
 
 
 PARAMETERS = {
@@ -115,13 +124,22 @@ def test_trained_parameters(name, key):
     assert {name: leaf.shape for name, leaf in found.items()} == PARAMETERS[name]
     assert all(leaf.dtype == jnp.float64 for leaf in found.values())
     with jax.enable_x64(False):
-        assert all(leaf.dtype == jnp.float32 for leaf in network.initial(jax.random.key(0), (2, 3)).values())
+        assert all(
+            leaf.dtype == jnp.float32
+            for leaf in network.initial(jax.random.key(0), (2, 3)).values()
+        )
 
 
 def test_wrong_number_of_outputs_is_refused(key):
-    with pytest.raises(lf.InputError, match="SingleNeuron must be one with a single output, got 2 outputs. Use `Two"):
+    with pytest.raises(
+        lf.InputError,
+        match="SingleNeuron must be one with a single output, got 2 outputs. Use `Two",
+    ):
         lf.networks.SingleNeuron().initial(key, SHAPE, 2)
-    with pytest.raises(lf.InputError, match="`hidden` must be a multiple of the 3 outputs, got 4. Give every output"):
+    with pytest.raises(
+        lf.InputError,
+        match="`hidden` must be a multiple of the 3 outputs, got 4. Give every output",
+    ):
         lf.networks.Committee(4).initial(key, SHAPE, 3)
     assert lf.networks.Committee(6).initial(key, SHAPE, 3)["weights"].shape == (6, 6)
     assert lf.networks.TwoLayer(4).initial(key, SHAPE, 3)["second"].shape == (3, 4)
@@ -129,7 +147,9 @@ def test_wrong_number_of_outputs_is_refused(key):
 
 # -- gradients --------------------------------------------------------------------------------------------------
 
-STEP = np.finfo(float).eps ** (1 / 3)  # where truncation (h²) and rounding (ε/h) of a central difference meet
+STEP = np.finfo(float).eps ** (
+    1 / 3
+)  # where truncation (h²) and rounding (ε/h) of a central difference meet
 COUNT = 2  # draws a class
 
 
@@ -140,7 +160,11 @@ def variants(cls):
     found = [cls(**base)]
     for name, kind in kinds.items():
         if isinstance(kind, Choice) and name != "init":
-            found += [found[0].replace(**{name: value}) for value in kind.names if value != getattr(found[0], name)]
+            found += [
+                found[0].replace(**{name: value})
+                for value in kind.names
+                if value != getattr(found[0], name)
+            ]
     return found
 
 
@@ -149,7 +173,9 @@ def tasks():
     for loss, labels in itertools.product(LOSSES, LABELS):
         stimuli = [lf.stimuli.Gaussian(SHAPE, xi=0.5)] * 2
         with contextlib.suppress(lf.InputError):
-            yield lf.Discrimination(*stimuli, labels=labels, proportions=(0.3, 0.7), loss=loss, l1=0.1, l2=0.2)
+            yield lf.Discrimination(
+                *stimuli, labels=labels, proportions=(0.3, 0.7), loss=loss, l1=0.1, l2=0.2
+            )
 
 
 def combinations():
@@ -197,7 +223,9 @@ def preactivations(network, params, x):
 
 def outputs_of(network, params, x, outputs):
     """Outputs at many parameters, (many, num, outputs), in numpy for the networks known here."""
-    if isinstance(network, lf.networks.GatedLinear):  # as it is by default: one gate, open where the sum is positive
+    if isinstance(
+        network, lf.networks.GatedLinear
+    ):  # as it is by default: one gate, open where the sum is positive
         return preactivations(network, params, x) * (x.sum(axis=1) > 0)[None, :, None]
     active = NUMPY[network.activation](preactivations(network, params, x))
     if isinstance(network, lf.networks.SingleNeuron):
@@ -205,7 +233,10 @@ def outputs_of(network, params, x, outputs):
     if isinstance(network, lf.networks.Committee):
         return active.reshape(*active.shape[:2], outputs, -1).mean(axis=-1)
     if isinstance(network, lf.networks.TwoLayer):
-        return np.einsum("mok,mnk->mno", params["second"], active) + params.get("offset", np.zeros((1, 1)))[:, None, :]
+        return (
+            np.einsum("mok,mnk->mno", params["second"], active)
+            + params.get("offset", np.zeros((1, 1)))[:, None, :]
+        )
     of_all = jax.vmap(jax.vmap(lambda p, x: network.apply(p, x, outputs), (None, 0)), (0, None))
     return np.asarray(of_all(params, x))
 
@@ -221,7 +252,11 @@ def reference_loss(task, network, params, draws):
     for c, x in enumerate(draws):
         outputs = outputs_of(network, params, x, task.outputs)
         total += task.priors[c] * numpy_loss(task, outputs, c)
-        kinks += [np.abs(preactivations(network, params, x))] if getattr(network, "activation", "") == "relu" else []
+        kinks += (
+            [np.abs(preactivations(network, params, x))]
+            if getattr(network, "activation", "") == "relu"
+            else []
+        )
         off = np.abs(outputs - task.targets()[c])
         kinks += [off[off > 0]] if task.loss == "absolute" else []
     return total, min(kink.min(initial=np.inf) for kink in kinks)
@@ -239,7 +274,11 @@ def by_differences(task, network, rng, turned):
         draws = [rng.normal(size=(COUNT, *SHAPE)) for _ in task.stimuli]
         params = {name: rng.normal(size=shape.shape) for name, shape in sorted(shapes.items())}
         size = sum(value.size for value in params.values())
-        moves, begin, moved = STEP * np.concatenate([np.eye(size), -np.eye(size), np.zeros((1, size))]), 0, {}
+        moves, begin, moved = (
+            STEP * np.concatenate([np.eye(size), -np.eye(size), np.zeros((1, size))]),
+            0,
+            {},
+        )
         for name, value in params.items():
             moved[name] = value + moves[:, begin : begin + value.size].reshape(-1, *value.shape)
             begin += value.size
@@ -259,7 +298,9 @@ def test_gradient_is_that_of_the_loss(network, task, estimator, key, monkeypatch
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     turned = whole_orbit if estimator is orbit else np.asarray
     draws, params, expected, differences = by_differences(task, network, rng, turned)
-    monkeypatch.setattr("localfields.training.estimators.draw_classes", lambda *_: list(map(jnp.asarray, draws)))
+    monkeypatch.setattr(
+        "localfields.training.estimators.draw_classes", lambda *_: list(map(jnp.asarray, draws))
+    )
     loss, gradient = estimator(task, network, None, params, key, (COUNT,) * len(draws))
     assert loss == pytest.approx(expected, rel=1e-12)
     found = np.concatenate([np.ravel(gradient[name]) for name in sorted(gradient)])
@@ -280,7 +321,9 @@ def drawn(network, key, shape=RING, outputs=1, many=MANY):
     keys = jax.random.split(jax.random.wrap_key_data(jax.random.key_data(key), impl=KEYS), many)
     return {
         name: np.asarray(leaf)
-        for name, leaf in jax.jit(jax.vmap(lambda k: network.initial(k, shape, outputs)))(keys).items()
+        for name, leaf in jax.jit(jax.vmap(lambda k: network.initial(k, shape, outputs)))(
+            keys
+        ).items()
     }
 
 
@@ -306,7 +349,9 @@ def test_glorot_variance(init, hidden, key):
         cut = scipy.stats.truncnorm(-2, 2).std()
         assert np.abs(weights).max() <= 2 * np.sqrt(variance) / cut * (1 + 1e-12)
         assert (
-            scipy.stats.kstest(weights.ravel() * cut / np.sqrt(variance), scipy.stats.truncnorm(-2, 2).cdf).pvalue
+            scipy.stats.kstest(
+                weights.ravel() * cut / np.sqrt(variance), scipy.stats.truncnorm(-2, 2).cdf
+            ).pvalue
             > 6e-7
         )
 
@@ -334,10 +379,16 @@ def test_start_at_a_random_site(init, shape, key):
         np.roll(field, [-n for n in np.unravel_index(at, shape)], axes)
         for field, at in zip(fields_, place, strict=True)
     ]
-    d = np.stack(np.meshgrid(*[np.minimum(np.arange(n), n - np.arange(n)) for n in shape], indexing="ij"))
-    profile = (d.sum(axis=0) == 0).astype(float) if init == "basis" else np.exp(-(d**2).sum(axis=0) / 8)
+    d = np.stack(
+        np.meshgrid(*[np.minimum(np.arange(n), n - np.arange(n)) for n in shape], indexing="ij")
+    )
+    profile = (
+        (d.sum(axis=0) == 0).astype(float) if init == "basis" else np.exp(-(d**2).sum(axis=0) / 8)
+    )
     profile *= np.sqrt(0.3 * 2 / (size + 2) / np.mean(profile**2))
-    np.testing.assert_allclose(back, np.broadcast_to(profile, fields_.shape), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        back, np.broadcast_to(profile, fields_.shape), rtol=1e-12, atol=1e-15
+    )
     assert scipy.stats.chisquare(np.bincount(place, minlength=size)).pvalue > 6e-7
     # The two neurons of a committee have places of their own.
     pairs = np.bincount(place[::2] * size + place[1::2], minlength=size**2)

@@ -34,7 +34,9 @@ COMPLETED = {
         "marginal": "Empirical([s * np.sqrt(1 - self.strength) + t * np.sqrt(self.strength) "
         "for s in (-1, 1) for t in (-1, 1)])",
     },
-    "network": {"readout": "jnp.mean(h**2, keepdims=True)"},  # an energy: no field, only its square, is seen
+    "network": {
+        "readout": "jnp.mean(h**2, keepdims=True)"
+    },  # an energy: no field, only its square, is seen
     "theory": {
         "response": "self.factor * self.covariance(w) / jnp.sqrt(2 * jnp.pi * (jnp.vdot(w, self.covariance(w)) "
         "+ jnp.finfo(w.dtype).tiny))",
@@ -77,7 +79,9 @@ def completed(name: str) -> str:
 @pytest.fixture
 def outside(tmp_path, monkeypatch):
     """A folder outside the package, on the path; what is registered from it is forgotten after the test."""
-    monkeypatch.setattr(_spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()})
+    monkeypatch.setattr(
+        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+    )
     metrics, modules, plugins = dict(METRICS), list(_start.MODULES), list(_start.PLUGINS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -110,10 +114,20 @@ def test_a_skeleton_is_small_and_says_what_is_missing(name):
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 80
     assert len(re.findall(re.escape(MARK), text)) == len(COMPLETED[name])
-    left = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant) and node.value is ...]
+    left = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and node.value is ...
+    ]
     marked = [number for number, line in enumerate(text.splitlines(), 1) if MARK in line]
-    assert {node.lineno for node in left if "tuple[int" not in text.splitlines()[node.lineno - 1]} == set(marked)
-    every = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    assert {
+        node.lineno for node in left if "tuple[int" not in text.splitlines()[node.lineno - 1]
+    } == set(marked)
+    every = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
     assert all(ast.get_docstring(node) for node in every)
 
 
@@ -134,7 +148,9 @@ def test_stimulus_in_python(outside, key):
     exact = value.covariance()[(np.arange(12)[None] - np.arange(12)[:, None]) % 12]
     # Var(X_i X_j) ≤ E X_i⁴ ≤ (√.7 + √.3)⁴ = 3.7: five standard errors of every entry.
     assert np.abs(found - exact).max() < 5 * math.sqrt(3.7 / num)
-    assert np.abs(found - cls((12,), strength=0.1).covariance()[:, None]).max() > 5 * math.sqrt(3.7 / num)
+    assert np.abs(found - cls((12,), strength=0.1).covariance()[:, None]).max() > 5 * math.sqrt(
+        3.7 / num
+    )
     # κ − 3 = −2((1 − q)² + q²): sums of independent signs.
     assert value.marginal().excess_kurtosis == pytest.approx(-2 * (0.7**2 + 0.3**2), abs=1e-12)
 
@@ -142,7 +158,9 @@ def test_stimulus_in_python(outside, key):
 def test_stimulus_through_the_verbs(outside):
     cls = load(outside, "stimulus").MyStimulus
     task = lf.Discrimination(cls((12,), strength=0.02), cls((12,), strength=0.4))
-    run = lf.train(task, lf.networks.SingleNeuron(), steps=20, batch=20, members=2, estimator="orbit")
+    run = lf.train(
+        task, lf.networks.SingleNeuron(), steps=20, batch=20, members=2, estimator="orbit"
+    )
     flow = lf.solve(task, lf.theory.EffectiveFlow(), initial=run.initial, times=run.times)
     assert run.weights.shape == flow.weights.shape == (2, 3, 1, 12)
     # One unit of flow time from the same start: the pull of the data is what both see.
@@ -157,11 +175,24 @@ def test_stimulus_through_the_verbs(outside):
 
 def test_stimulus_at_the_command_line(outside, capsys):
     path = put(outside, "stimulus")
-    words = ["sample", "my-stimulus", "--shape", "12", "--strength", "0.3", "--num", "5", "--out", "x.npz"]
+    words = [
+        "sample",
+        "my-stimulus",
+        "--shape",
+        "12",
+        "--strength",
+        "0.3",
+        "--num",
+        "5",
+        "--out",
+        "x.npz",
+    ]
     main(["--plugin", str(path), *words])
     with np.load(outside / "x.npz") as archive:
         values = np.unique(np.abs(archive["x"]).round(5))
-    np.testing.assert_allclose(values, np.abs(np.sqrt(0.7) + np.array([-1, 1]) * np.sqrt(0.3)), atol=1e-5)
+    np.testing.assert_allclose(
+        values, np.abs(np.sqrt(0.7) + np.array([-1, 1]) * np.sqrt(0.3)), atol=1e-5
+    )
     small = ["--shape", "12", "--steps", "5", "--batch", "10"]
     main(["--plugin", str(path), "train", "my-stimulus", "--strength", "0.2,0.5", *small])
     assert "12" in capsys.readouterr().out
@@ -179,10 +210,23 @@ def test_network(outside, capsys):
     np.testing.assert_allclose(output, [np.mean((weights @ x) ** 2)], rtol=1e-12)
     network = cls(hidden=3, init_scale=0.1)
     record = lf.Record(every=100, what=("weights", "loss"))
-    run = lf.train(ising_task(), network, steps=200, batch=100, members=2, estimator="orbit", record=record)
+    run = lf.train(
+        ising_task(), network, steps=200, batch=100, members=2, estimator="orbit", record=record
+    )
     assert run.weights.shape == (2, 3, 3, 12)
     assert (run.loss[:, -1] < run.loss[:, 0]).all()
-    words = ["--shape", "12", "--steps", "5", "--batch", "10", "--network", "my-network", "--hidden", "3"]
+    words = [
+        "--shape",
+        "12",
+        "--steps",
+        "5",
+        "--batch",
+        "10",
+        "--network",
+        "my-network",
+        "--hidden",
+        "3",
+    ]
     main(["--plugin", str(path), "train", "ising", "--coupling", "0.3,0.7", *words])
     assert "3" in capsys.readouterr().out
 
@@ -195,7 +239,10 @@ def test_theory(outside):
     assert lf.theory.MyTheory is cls
     task = lf.Discrimination(*(lf.stimuli.Gaussian((12,), xi=xi) for xi in (1, 2)))
     times = [0.0, 1.0, 5.0]
-    mine, known = (lf.solve(task, theory, members=2, times=times) for theory in (cls(), lf.theory.LinearResponse()))
+    mine, known = (
+        lf.solve(task, theory, members=2, times=times)
+        for theory in (cls(), lf.theory.LinearResponse())
+    )
     np.testing.assert_allclose(mine.weights, known.weights, rtol=1e-6, atol=1e-8)
     other = lf.solve(task, cls(factor=0.5), members=2, times=times)
     assert np.abs(other.weights - known.weights).max() > 1e-3
@@ -210,7 +257,9 @@ def test_theory(outside):
 
 def test_metric(outside):
     load(outside, "metric")
-    run = lf.train(ising_task(), lf.networks.SingleNeuron(), steps=20, batch=10, members=2, estimator="orbit")
+    run = lf.train(
+        ising_task(), lf.networks.SingleNeuron(), steps=20, batch=10, members=2, estimator="orbit"
+    )
     found = lf.measure(run, "my_metric")["my_metric"]
     assert found.dims == ("member", "time", "neuron") and found.shape == (2, 3, 1)
     w = run.weights.astype(np.float64)
@@ -228,9 +277,20 @@ def test_figure(outside, capsys):
     made = make(figure, "tiny", store, outside)
     assert {one.suffix for one in outside.glob("my-figure.*")} == {".pdf", ".svg", ".png"}
     run = store.load(made.runs["training"])
-    assert made.claims[0].verdict == "reproduced" and made.claims[0].measured.startswith(f"{run.ipr[:, -1].mean():.2f}")
+    assert made.claims[0].verdict == "reproduced" and made.claims[0].measured.startswith(
+        f"{run.ipr[:, -1].mean():.2f}"
+    )
     assert "my-figure" not in all_figures()
-    words = ["reproduce", "my-figure", "--scale", "tiny", "--out", "report", "--store", str(store.path)]
+    words = [
+        "reproduce",
+        "my-figure",
+        "--scale",
+        "tiny",
+        "--out",
+        "report",
+        "--store",
+        str(store.path),
+    ]
     main(["--plugin", str(path), *words])
     assert "my-figure" in capsys.readouterr().out
     assert (outside / "report" / "my-figure.png").is_file()
@@ -239,7 +299,9 @@ def test_figure(outside, capsys):
 
 def test_a_figure_of_a_name_that_is_taken_is_refused(outside, capsys):
     path = put(outside, "figure")
-    path.write_text(path.read_text(encoding="utf-8").replace('"my-figure"', '"fig2"'), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"my-figure"', '"fig2"'), encoding="utf-8"
+    )
     with pytest.raises(SystemExit) as stop:
         main(["--plugin", str(path), "reproduce", "fig2", "--scale", "tiny"])
     assert stop.value.code == 2

@@ -20,7 +20,11 @@ def coverage_by_hand(stimulus):
     for center in itertools.product(*map(range, stimulus.shape)):
         from_center = np.roll(far, center, tuple(range(axes)))
         origin = from_center.flat[0]
-        total += (radii[:, None] >= np.maximum(from_center.ravel(), origin)).mean(axis=0).reshape(stimulus.shape)
+        total += (
+            (radii[:, None] >= np.maximum(from_center.ravel(), origin))
+            .mean(axis=0)
+            .reshape(stimulus.shape)
+        )
     return total / stimulus.size
 
 
@@ -64,12 +68,16 @@ def test_scenes_have_no_scale_of_their_own():
     # The spectrum falls about as that of scenes, by −2 within a half; that of leaves of one size as edges do, by −3.
     found = slope(lf.stimuli.DeadLeaves((128, 128), smallest=1, ratio=24, leaves=100_000))
     assert -2.5 < found < -1.5
-    assert slope(lf.stimuli.DeadLeaves((128, 128), smallest=23, ratio=24 / 23, leaves=100_000)) < -2.6
+    assert (
+        slope(lf.stimuli.DeadLeaves((128, 128), smallest=23, ratio=24 / 23, leaves=100_000)) < -2.6
+    )
 
 
 def test_theory_knows_dead_leaves():
     """An exact covariance and marginal are all that the effective flow needs."""
-    pair = [lf.stimuli.DeadLeaves((8, 8), smallest=r, ratio=2, gray="two-point") for r in (0.6, 1.2)]
+    pair = [
+        lf.stimuli.DeadLeaves((8, 8), smallest=r, ratio=2, gray="two-point") for r in (0.6, 1.2)
+    ]
     flow = lf.theory.EffectiveFlow().flow(lf.Discrimination(*pair), lf.networks.SingleNeuron())
     w = jnp.asarray(np.random.default_rng(0).normal(size=(1, 64)))
     loss, gradient = flow({"weights": w})

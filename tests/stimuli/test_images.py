@@ -55,7 +55,9 @@ def test_colors_become_luminance(tmp_path):
     (tmp_path / "notes.txt").write_text("not an image")
     np.testing.assert_allclose(raw(str(tmp_path), patches=500).rows, gray, atol=1e-12)
     files = [str(tmp_path / "0.png"), str(tmp_path / "1.png")]
-    assert raw(files).to_json()["source"]["sha256"] == raw(str(tmp_path)).to_json()["source"]["sha256"]
+    assert (
+        raw(files).to_json()["source"]["sha256"] == raw(str(tmp_path)).to_json()["source"]["sha256"]
+    )
 
 
 def test_zoom_averages_blocks():
@@ -67,12 +69,16 @@ def test_zoom_averages_blocks():
 def test_each_image_is_normalized():
     one = np.random.default_rng(6).normal(size=(30, 30))
     np.testing.assert_allclose(
-        raw([one, one], normalize="standard").rows, raw([5 * one + 3, 0.1 * one], normalize="standard").rows, atol=1e-9
+        raw([one, one], normalize="standard").rows,
+        raw([5 * one + 3, 0.1 * one], normalize="standard").rows,
+        atol=1e-9,
     )
     positive = np.exp(one)
     wanted = np.log1p(positive - positive.min())
     wanted = (wanted - wanted.mean()) / wanted.std()
-    np.testing.assert_allclose(raw([positive], normalize="log").rows, raw([wanted]).rows, atol=1e-12)
+    np.testing.assert_allclose(
+        raw([positive], normalize="log").rows, raw([wanted]).rows, atol=1e-12
+    )
 
 
 def test_the_embedded_photographs():
@@ -116,7 +122,8 @@ def test_what_is_no_image_is_refused(make, says, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values, says", [({"shape": 16}, "two numbers"), ({"patches": 10**7}, "at most"), ({"blur": -1}, "blur")]
+    "values, says",
+    [({"shape": 16}, "two numbers"), ({"patches": 10**7}, "at most"), ({"blur": -1}, "blur")],
 )
 def test_what_is_no_patch_is_refused(values, says):
     with pytest.raises(lf.InputError, match=says):

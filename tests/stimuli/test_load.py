@@ -47,7 +47,17 @@ def files(tmp_path):
     return tmp_path
 
 
-READ = ("a.npy", "fortran.npy", "big-endian.npy", "only.npz", "usual.npz", "named.npz:b", "a.mat", "a.csv", "named.csv")
+READ = (
+    "a.npy",
+    "fortran.npy",
+    "big-endian.npy",
+    "only.npz",
+    "usual.npz",
+    "named.npz:b",
+    "a.mat",
+    "a.csv",
+    "named.csv",
+)
 
 
 @pytest.mark.parametrize("name", READ)
@@ -129,7 +139,9 @@ def test_zarr_is_read_a_piece_at_a_time(tmp_path, monkeypatch):
         for one in names:
             found = lf.stimuli.Samples(one)
             np.testing.assert_array_equal(found.rows, ROWS.reshape(7, 6))
-            np.testing.assert_array_equal(found.take(np.array([5, 1, 5])), ROWS.reshape(7, 6)[[5, 1, 5]])
+            np.testing.assert_array_equal(
+                found.take(np.array([5, 1, 5])), ROWS.reshape(7, 6)[[5, 1, 5]]
+            )
     for wrong, message in ((path, "Name one: .*a.zarr:a"), (f"{path}:c", "c")):
         with pytest.raises(lf.InputError, match=message):
             lf.stimuli.Samples(wrong)
@@ -149,7 +161,9 @@ def corrupt(path):
 
 def hostile_npy(path):
     with path.open("wb") as file:
-        np.save(file, np.array([[1, 2], [3, types.SimpleNamespace()]], dtype=object), allow_pickle=True)
+        np.save(
+            file, np.array([[1, 2], [3, types.SimpleNamespace()]], dtype=object), allow_pickle=True
+        )
     return path
 
 
@@ -159,14 +173,18 @@ def hostile_npz(path):
 
 
 def version_seven(path):
-    path.write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(128) + b"\x89HDF\r\n\x1a\n" + bytes(600))
+    path.write_bytes(
+        b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(128) + b"\x89HDF\r\n\x1a\n" + bytes(600)
+    )
     return path
 
 
 def bomb(path):
     """An archive of a few bytes whose header promises a terabyte."""
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": (2**20, 2**17)})
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": "<f8", "fortran_order": False, "shape": (2**20, 2**17)}
+    )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x.npy", buffer.getvalue())
     return path
@@ -184,34 +202,70 @@ def filled(value):
 
 
 MISTAKES = {
-    "missing": (lambda d: d / "no.npy", r"a file that can be read, got .*No such file.*Check its name"),
+    "missing": (
+        lambda d: d / "no.npy",
+        r"a file that can be read, got .*No such file.*Check its name",
+    ),
     "folder": (lambda d: d, "a file ending in .npy"),
     "text file": (lambda d: write_csv(d / "a.txt", "1,2\n3,4"), "a file ending in .npy"),
     "empty file": (lambda d: write_csv(d / "a.npy", ""), "a file of numbers, got the empty file"),
-    "cut off npy": (lambda d: corrupt(saved(d / "a.npy", ROWS)), "a .npy file that is whole.*cannot be read"),
+    "cut off npy": (
+        lambda d: corrupt(saved(d / "a.npy", ROWS)),
+        "a .npy file that is whole.*cannot be read",
+    ),
     "cut off npz": (lambda d: corrupt(write_npz(d / "a.npz", x=ROWS)), "a .npz file that is whole"),
     "cut off mat": (lambda d: corrupt(write_mat(d / "a.mat", x=ROWS)), "a .mat file that is whole"),
     "no npy": (lambda d: write_csv(d / "a.npy", "hello"), "a .npy file that is whole"),
     "no mat": (lambda d: write_csv(d / "a.mat", "hello"), "a .mat file that is whole"),
     "binary csv": (lambda d: saved(d / "a.npy", ROWS).rename(d / "a.csv"), "`data` must be"),
-    "pickled npy": (lambda d: hostile_npy(d / "a.npy"), "plain numbers, got pickled objects.*run code"),
-    "pickled npz": (lambda d: hostile_npz(d / "a.npz"), "plain numbers, got pickled objects.*run code"),
-    "cells": (lambda d: write_mat(d / "a.mat", x=np.array([1, "a"], object)), "plain numbers, got cell.*run code"),
+    "pickled npy": (
+        lambda d: hostile_npy(d / "a.npy"),
+        "plain numbers, got pickled objects.*run code",
+    ),
+    "pickled npz": (
+        lambda d: hostile_npz(d / "a.npz"),
+        "plain numbers, got pickled objects.*run code",
+    ),
+    "cells": (
+        lambda d: write_mat(d / "a.mat", x=np.array([1, "a"], object)),
+        "plain numbers, got cell.*run code",
+    ),
     "struct": (lambda d: write_mat(d / "a.mat", x={"f": 1}), "plain numbers, got struct"),
     "text in mat": (lambda d: write_mat(d / "a.mat", x="text"), "plain numbers, got char"),
     "mat 7.3": (lambda d: version_seven(d / "a.mat"), r"version 5 to 7.*got .*7\.3.*'-v7'"),
     "bomb": (lambda d: bomb(d / "a.npz"), r"read as a whole, got .*GB.*np\.save"),
-    "several arrays": (lambda d: write_npz(d / "a.npz", a=ROWS, b=ROWS), "must be one, got a, b.*Name one:"),
-    "other variable": (lambda d: str(write_npz(d / "a.npz", rows=ROWS)) + ":row", "Did you mean `rows`"),
-    "variable of an npy": (lambda d: f"{saved(d / 'a.npy', ROWS)}:x", "without a name after .*holds one array"),
-    "ragged csv": (lambda d: write_csv(d / "a.csv", "1,2\n3,4\n5\n"), "as many in every line, got 1 numbers in line 3"),
-    "words in csv": (lambda d: write_csv(d / "a.csv", "1,2\n3,x\n"), "numbers joined by commas, got '3,x' in line 2"),
+    "several arrays": (
+        lambda d: write_npz(d / "a.npz", a=ROWS, b=ROWS),
+        "must be one, got a, b.*Name one:",
+    ),
+    "other variable": (
+        lambda d: str(write_npz(d / "a.npz", rows=ROWS)) + ":row",
+        "Did you mean `rows`",
+    ),
+    "variable of an npy": (
+        lambda d: f"{saved(d / 'a.npy', ROWS)}:x",
+        "without a name after .*holds one array",
+    ),
+    "ragged csv": (
+        lambda d: write_csv(d / "a.csv", "1,2\n3,4\n5\n"),
+        "as many in every line, got 1 numbers in line 3",
+    ),
+    "words in csv": (
+        lambda d: write_csv(d / "a.csv", "1,2\n3,x\n"),
+        "numbers joined by commas, got '3,x' in line 2",
+    ),
     "csv of names": (lambda d: write_csv(d / "a.csv", "a,b\n"), "2 to 4 axes|at least two samples"),
     "zarr": (lambda d: (d / "a.zarr").mkdir() or d / "a.zarr", "pip install zarr"),
-    "nan": (lambda d: filled(np.nan), "finite numbers throughout, got 12 that are nan or infinite, of 42"),
+    "nan": (
+        lambda d: filled(np.nan),
+        "finite numbers throughout, got 12 that are nan or infinite, of 42",
+    ),
     "infinite": (lambda d: saved(d / "a.npy", filled(np.inf)), "got 12 that are nan"),
     "constant": (lambda d: np.ones((4, 4)), "numbers that vary, got 1 throughout"),
-    "constant file": (lambda d: saved(d / "a.npy", np.zeros((4, 4), np.int8)), "numbers that vary, got 0 throughout"),
+    "constant file": (
+        lambda d: saved(d / "a.npy", np.zeros((4, 4), np.int8)),
+        "numbers that vary, got 0 throughout",
+    ),
     "no samples": (lambda d: np.zeros((0, 4)), "at least two samples"),
     "one sample": (lambda d: ROWS[:1], "at least two samples"),
     "one axis": (lambda d: ROWS.ravel(), "2 to 4 axes.*one sample a row"),
@@ -255,7 +309,10 @@ def test_a_pickle_is_never_opened(tmp_path, monkeypatch):
     [
         ({"shape": (4, 2)}, r"a lattice of 6 sites.*\(2, 3\)"),
         ({"classes": [0, 1]}, "one number a sample, got 2 labels for 7 samples"),
-        ({"classes": [0, 0, 0, 0, 0, 0, 1], "chosen": 1}, "a label of at least two samples, got 1, which 1 samples"),
+        (
+            {"classes": [0, 0, 0, 0, 0, 0, 1], "chosen": 1},
+            "a label of at least two samples, got 1, which 1 samples",
+        ),
         ({"classes": [0, 0, 0, 0, 0, 0, 1], "chosen": 5}, "The labels are 0, 1"),
         ({"classes": list("aaabbbb")}, "an array of numbers"),
         ({"preprocess": "centre"}, "Did you mean `center`"),
@@ -300,4 +357,6 @@ def test_two_gigabytes_take_little_memory(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     held = (_load.PIECE + lf.stimuli.samples.POOL) / 2**20
-    assert 0 < float(done.stdout.split()[-1]) < 6 * held + 100  # copies in float64 of what is held, not of 2048 MB
+    assert (
+        0 < float(done.stdout.split()[-1]) < 6 * held + 100
+    )  # copies in float64 of what is held, not of 2048 MB

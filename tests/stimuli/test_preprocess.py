@@ -123,8 +123,12 @@ def test_saturation_makes_the_papers_law_of_normal_data(rows):
         step = pre.Saturate(gain).fit(x, SHAPE)
         y = step(x)
         law = lf.stimuli.NLGP((SIZE,), xi=1, gain=gain).marginal()
-        assert (y**4).mean() / (y**2).mean() ** 2 - 3 == pytest.approx(law.excess_kurtosis, abs=2e-3)
-        np.testing.assert_allclose(pre.Saturate(gain).fit(7 * x, SHAPE)(7 * x), y, atol=1e-12)  # in any unit
+        assert (y**4).mean() / (y**2).mean() ** 2 - 3 == pytest.approx(
+            law.excess_kurtosis, abs=2e-3
+        )
+        np.testing.assert_allclose(
+            pre.Saturate(gain).fit(7 * x, SHAPE)(7 * x), y, atol=1e-12
+        )  # in any unit
     step = pre.Saturate(1.0).fit(rows, SHAPE)
     deviation = np.sqrt((rows**2).mean())
     np.testing.assert_allclose(step(rows), erf(rows / deviation), rtol=1e-12)
@@ -176,7 +180,9 @@ def test_steps_compose_in_order_and_are_fitted_to_what_is_left(rows):
         x = step.fit(x, SHAPE)(x)
     np.testing.assert_allclose(found.rows, x, atol=1e-10)
     np.testing.assert_array_equal(found.take(np.array([5, 2])), found.rows[[5, 2]])
-    typed = lf.stimuli.Samples(rows, SHAPE, preprocess="low-pass:sigma=0.7+center+whiten:cutoff=0.0001")
+    typed = lf.stimuli.Samples(
+        rows, SHAPE, preprocess="low-pass:sigma=0.7+center+whiten:cutoff=0.0001"
+    )
     assert typed == found and lf.from_json(found.to_json()) == found
     assert found != found.replace(preprocess=steps[:2])
 

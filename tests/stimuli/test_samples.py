@@ -51,12 +51,17 @@ def test_a_draw_is_one_of_the_outcomes_and_all_occur(rows, symmetry, key):
     stimulus = lf.stimuli.Samples(few, SHAPE, symmetry=symmetry)
     every = outcomes(few, symmetry)
     number = {tuple(one): place for place, one in enumerate(every.tolist())}
-    for x in (stimulus.sample(key, 4000), stimulus.moved(np.repeat(few, 800, axis=0), np.random.default_rng(3))):
+    for x in (
+        stimulus.sample(key, 4000),
+        stimulus.moved(np.repeat(few, 800, axis=0), np.random.default_rng(3)),
+    ):
         seen = [number[tuple(one)] for one in np.asarray(x).tolist()]
         counts = np.bincount(seen, minlength=len(every))
         assert counts.min() > 0  # 4000 draws of at most 120: one in 10¹² misses one
         expected = 4000 / len(every)
-        assert ((counts - expected) ** 2 / expected).sum() < len(every) + 5 * np.sqrt(2 * len(every)) + 25
+        assert ((counts - expected) ** 2 / expected).sum() < len(every) + 5 * np.sqrt(
+            2 * len(every)
+        ) + 25
 
 
 def test_labels_choose_rows(rows, tmp_path):
@@ -87,9 +92,17 @@ def test_streamed_rows_are_those_of_the_file(rows, tmp_path, small_limits, key):
     np.testing.assert_array_equal(streamed.take(which.ravel()), rows[which.ravel()])
     assert {tuple(one) for one in streamed.rows.tolist()} < {tuple(one) for one in rows.tolist()}
     drawn = {tuple(one) for one in np.asarray(streamed.sample(key, 1000)).tolist()}
-    assert drawn == {tuple(one) for one in rows.tolist()}  # of all the file, not of the part that is held
-    np.testing.assert_allclose(streamed.covariance().reshape(12, 12), np.cov(rows, rowvar=False, bias=True), atol=1e-11)
-    assert streamed.sample(7, 10).tolist() == streamed.sample(7, 10).tolist() != streamed.sample(8, 10).tolist()
+    assert drawn == {
+        tuple(one) for one in rows.tolist()
+    }  # of all the file, not of the part that is held
+    np.testing.assert_allclose(
+        streamed.covariance().reshape(12, 12), np.cov(rows, rowvar=False, bias=True), atol=1e-11
+    )
+    assert (
+        streamed.sample(7, 10).tolist()
+        == streamed.sample(7, 10).tolist()
+        != streamed.sample(8, 10).tolist()
+    )
     labels = np.arange(40) % 2
     odd = lf.stimuli.Samples(str(tmp_path / "a.npy"), SHAPE, classes=labels, chosen=1)
     assert odd.streamed and odd.num == 20

@@ -62,7 +62,9 @@ def test_pulses_against_enumeration(make, atoms, coding):
     np.testing.assert_allclose(covariance_matrix(stimulus), wanted, rtol=0, atol=1e-14)
     values, counts = np.unique(outcomes, return_counts=True)
     law = stimulus.marginal()
-    np.testing.assert_allclose(law.cdf(values), np.cumsum(counts) / counts.sum(), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        law.cdf(values), np.cumsum(counts) / counts.sum(), rtol=0, atol=1e-14
+    )
     assert law.mean == pytest.approx(stimulus.mean(), abs=1e-15)
     assert law.variance == pytest.approx(wanted[0, 0], abs=1e-14)
 
@@ -81,18 +83,29 @@ def test_pulse_samples_are_pulses(key):
 def test_covariances_through_a_copula(shape):
     r = lf.lattice.Periodized().correlation(shape, 0.9)
     at = {"xi": 0.9, "kernel": "periodized"}
-    np.testing.assert_allclose(stimuli.Gaussian(shape, **at, scale=2.0).covariance(), 4 * r, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        stimuli.Gaussian(shape, **at, scale=2.0).covariance(), 4 * r, rtol=0, atol=1e-14
+    )
     rho = 2 * 9 / 19
     wanted = np.arcsin(rho * np.minimum(r, 1)) / np.arcsin(rho)
-    np.testing.assert_allclose(stimuli.NLGP(shape, **at, gain=3.0).covariance(), wanted, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        stimuli.NLGP(shape, **at, gain=3.0).covariance(), wanted, rtol=0, atol=1e-14
+    )
     law = lf.marginals.Algebraic(3.0)
-    np.testing.assert_allclose(stimuli.Kur(shape, **at, k=3.0).covariance(), law.correlation(r), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        stimuli.Kur(shape, **at, k=3.0).covariance(), law.correlation(r), rtol=0, atol=1e-14
+    )
     skewed = stimuli.Copula(shape, **at, marginal_law=lambda u: -np.log1p(-u))
     assert skewed.covariance().flat[0] == pytest.approx(1, abs=1e-9)
     assert skewed.marginal().mean == pytest.approx(0, abs=1e-12)
     for stimulus in (skewed, stimuli.Kur(shape, **at, k=2.2), stimuli.Copula(shape, **at)):
         assert 0 <= stimulus.covariance_error() < 1e-8
-    for cls in (stimuli.StudentT, stimuli.EllipticalShell, stimuli.EllipticalExtreme, stimuli.Elliptical):
+    for cls in (
+        stimuli.StudentT,
+        stimuli.EllipticalShell,
+        stimuli.EllipticalExtreme,
+        stimuli.Elliptical,
+    ):
         np.testing.assert_allclose(cls(shape, **at).covariance(), r, rtol=0, atol=1e-14)
 
 
@@ -103,7 +116,9 @@ def test_defaults_declare_a_law_at_mean_zero_and_unit_variance(name, cls):
     assert np.diag(covariance_matrix(stimulus)) == pytest.approx(1, abs=1e-9)
     assert stimulus.marginal().variance == pytest.approx(1, abs=1e-9)
     assert np.linalg.eigvalsh(covariance_matrix(stimulus)).min() > -1e-12
-    np.testing.assert_allclose(covariance_matrix(stimulus), covariance_matrix(stimulus).T, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        covariance_matrix(stimulus), covariance_matrix(stimulus).T, rtol=0, atol=1e-13
+    )
     assert stimulus.size == math.prod(stimulus.shape)
 
 
@@ -133,7 +148,10 @@ DECLARED = [
     (stimuli.ImagePatches(shape=(8, 8), patches=100), "no no no no"),
     (stimuli.DeadLeaves((16, 16), ratio=3), "yes yes yes no"),
     (stimuli.DeadLeaves((16, 16)), "yes yes no no"),
-    (stimuli.DeadLeaves(12, ratio=2, gray=lf.marginals.Empirical([-1.0, 0.0, 3.0])), "yes no yes no"),
+    (
+        stimuli.DeadLeaves(12, ratio=2, gray=lf.marginals.Empirical([-1.0, 0.0, 3.0])),
+        "yes no yes no",
+    ),
 ]
 
 
@@ -157,9 +175,13 @@ def test_every_class_has_its_assumptions_here():
 def test_limits_of_the_nonlinear_gaussian_process():
     at = {"xi": 1.0}
     gaussian = stimuli.Gaussian(12, **at).covariance()
-    np.testing.assert_allclose(stimuli.NLGP(12, **at, gain=1e-4).covariance(), gaussian, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        stimuli.NLGP(12, **at, gain=1e-4).covariance(), gaussian, rtol=0, atol=1e-7
+    )
     sharp = stimuli.Copula(12, **at, marginal_law=lf.marginals.TwoPoint()).covariance()
-    np.testing.assert_allclose(stimuli.NLGP(12, **at, gain=1e6).covariance(), sharp, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(
+        stimuli.NLGP(12, **at, gain=1e6).covariance(), sharp, rtol=0, atol=1e-5
+    )
 
 
 def test_two_point_copulas_draw_signs_alone(key):
@@ -198,7 +220,8 @@ def test_with_correlation_refuses_what_no_gaussian_gives():
     wanted = np.maximum(1 - lf.lattice.distance((12,)) / 2, 0)
     assert lf.lattice.spectrum(wanted).min() > -1e-12
     with pytest.raises(
-        lf.InputError, match="smallest eigenvalue of -0.*reachable|reachable.*smallest eigenvalue of -0"
+        lf.InputError,
+        match="smallest eigenvalue of -0.*reachable|reachable.*smallest eigenvalue of -0",
     ):
         stimuli.Copula.with_correlation(wanted, marginal_law=lf.marginals.TwoPoint())
 
@@ -250,7 +273,9 @@ def test_draws_may_be_mapped_over_a_number(key):
         (lambda k: stimuli.Kur(12, xi=1.0, k=k), [3.0, 10.0]),
         (lambda j: stimuli.Ising(12, j), [-0.7, 0.7]),
     ]:
-        together = jax.jit(jax.vmap(lambda value, make=make: make(value).draw(key, 5)))(jnp.array(values))
+        together = jax.jit(jax.vmap(lambda value, make=make: make(value).draw(key, 5)))(
+            jnp.array(values)
+        )
         alone = [np.asarray(make(value).sample(key, 5)) for value in values]
         np.testing.assert_allclose(together, alone, rtol=1e-9, atol=1e-12)
 
@@ -266,7 +291,9 @@ def test_any_lattice_can_be_drawn_on(shape, key):
 
 
 def test_independent_sites_at_a_tiny_lengthscale():
-    np.testing.assert_allclose(stimuli.Gaussian(12, xi=0.05).covariance(), np.eye(12)[0], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        stimuli.Gaussian(12, xi=0.05).covariance(), np.eye(12)[0], rtol=0, atol=1e-15
+    )
     periodized = stimuli.Gaussian(12, xi=0.05, kernel="periodized")
     np.testing.assert_allclose(periodized.covariance(), np.eye(12)[0], rtol=0, atol=1e-12)
 
@@ -319,7 +346,9 @@ def test_stimuli_that_are_none_are_refused(make, says):
 
 
 def test_the_unit_of_the_radius_does_not_matter(key):
-    one, other = (stimuli.Elliptical(12, xi=1.0, radial=lambda u, c=c: c * (1 + u)) for c in (1.0, 7.0))
+    one, other = (
+        stimuli.Elliptical(12, xi=1.0, radial=lambda u, c=c: c * (1 + u)) for c in (1.0, 7.0)
+    )
     np.testing.assert_allclose(one.sample(key, 100), other.sample(key, 100), rtol=1e-12)
     assert one.marginal().kurtosis == pytest.approx(other.marginal().kurtosis, rel=1e-12)
 

@@ -12,7 +12,15 @@ import scipy.special
 import scipy.stats
 
 import localfields as lf
-from localfields.marginals import Algebraic, Empirical, ErfNormal, Normal, StudentT, TwoPoint, Uniform
+from localfields.marginals import (
+    Algebraic,
+    Empirical,
+    ErfNormal,
+    Normal,
+    StudentT,
+    TwoPoint,
+    Uniform,
+)
 
 SIGMAS = 5.0
 
@@ -26,7 +34,9 @@ def rounds_to(value, text):
 def drawn(stimulus, key, chunks=4, num=50_000):
     """Samples in float32, as a user draws them, in pieces."""
     with jax.enable_x64(False):
-        return np.concatenate([np.asarray(stimulus.sample(each, num)) for each in jax.random.split(key, chunks)])
+        return np.concatenate(
+            [np.asarray(stimulus.sample(each, num)) for each in jax.random.split(key, chunks)]
+        )
 
 
 def near(samples, expected):
@@ -40,16 +50,29 @@ def near(samples, expected):
 
 @pytest.mark.parametrize(
     "gain, excess",
-    [(0.01, "−0.000800"), (0.3, "−0.500087"), (1.0, "−1.440161"), (3.0, "−1.834011"), (100.0, "−1.995515")],
+    [
+        (0.01, "−0.000800"),
+        (0.3, "−0.500087"),
+        (1.0, "−1.440161"),
+        (3.0, "−1.834011"),
+        (100.0, "−1.995515"),
+    ],
 )
 def test_kurtosis_of_the_nonlinear_gaussian_process(gain, excess):
     assert rounds_to(ErfNormal(gain).excess_kurtosis, excess)
-    assert lf.stimuli.NLGP((40,), gain=gain).marginal().excess_kurtosis == ErfNormal(gain).excess_kurtosis
+    assert (
+        lf.stimuli.NLGP((40,), gain=gain).marginal().excess_kurtosis
+        == ErfNormal(gain).excess_kurtosis
+    )
 
 
-@pytest.mark.parametrize("excess, gain", [(-0.5, "0.29996"), (-1.0, "0.55393"), (-1.5, "1.10977"), (-1.9, "4.79827")])
+@pytest.mark.parametrize(
+    "excess, gain", [(-0.5, "0.29996"), (-1.0, "0.55393"), (-1.5, "1.10977"), (-1.9, "4.79827")]
+)
 def test_gain_at_a_given_kurtosis(excess, gain):
-    found = scipy.optimize.brentq(lambda g: ErfNormal(g).excess_kurtosis - excess, 0.01, 50, xtol=1e-12)
+    found = scipy.optimize.brentq(
+        lambda g: ErfNormal(g).excess_kurtosis - excess, 0.01, 50, xtol=1e-12
+    )
     assert rounds_to(found, gain)
 
 
@@ -57,10 +80,14 @@ def test_kurtosis_at_small_gain_and_in_the_limits():
     """κ_ex ≃ −8g² as g → 0; −1.2 at g = 1/√2, the uniform law; −2 as g → ∞."""
     for gain in (1e-2, 1e-3):
         # The next term is of relative order g², with a coefficient of a few.
-        assert ErfNormal(gain).excess_kurtosis / (-8 * gain**2) == pytest.approx(1, abs=10 * gain**2)
+        assert ErfNormal(gain).excess_kurtosis / (-8 * gain**2) == pytest.approx(
+            1, abs=10 * gain**2
+        )
     assert ErfNormal(math.sqrt(0.5)).excess_kurtosis == pytest.approx(-1.2, abs=1e-13)
     np.testing.assert_allclose(
-        ErfNormal(math.sqrt(0.5)).cdf(np.linspace(-1.7, 1.7, 9)), Uniform().cdf(np.linspace(-1.7, 1.7, 9)), atol=1e-14
+        ErfNormal(math.sqrt(0.5)).cdf(np.linspace(-1.7, 1.7, 9)),
+        Uniform().cdf(np.linspace(-1.7, 1.7, 9)),
+        atol=1e-14,
     )
     assert ErfNormal(1e8).excess_kurtosis == pytest.approx(-2, abs=1e-7)
 
@@ -71,14 +98,20 @@ def test_the_integral_of_the_fourth_moment_at_one():
         lambda t: math.asin(math.sin(t) / (1 + 2 * math.sin(t))), 0, math.pi / 2, epsabs=1e-14
     )
     assert integral == pytest.approx(math.pi**2 / 24, abs=1e-14)
-    assert 6 * integral / (math.pi / 2) ** 2 - 3 == pytest.approx(TwoPoint().excess_kurtosis, abs=1e-13)
+    assert 6 * integral / (math.pi / 2) ** 2 - 3 == pytest.approx(
+        TwoPoint().excess_kurtosis, abs=1e-13
+    )
 
 
 @pytest.mark.parametrize("gain", [0.3, 1.0, 3.0])
 def test_deviation_of_an_error_function(gain):
     """𝒵² = (2/π) arcsin ρ is a variance; 𝒵 itself divides (the notes divide by √𝒵 and mean the same)."""
     variance, _ = scipy.integrate.quad(
-        lambda z: scipy.special.erf(gain * z) ** 2 * scipy.stats.norm.pdf(z), -12, 12, epsabs=1e-13, limit=200
+        lambda z: scipy.special.erf(gain * z) ** 2 * scipy.stats.norm.pdf(z),
+        -12,
+        12,
+        epsabs=1e-13,
+        limit=200,
     )
     rho = 2 * gain**2 / (1 + 2 * gain**2)
     assert 2 / math.pi * math.asin(rho) == pytest.approx(variance, abs=1e-12)
@@ -94,7 +127,9 @@ def test_the_predecessors_convention(gain):
     np.testing.assert_allclose(law.correlation(r), np.arcsin(rho * r) / math.asin(rho), rtol=1e-14)
     z = np.array([-1.0, 0.3, 2.0])
     raw = scipy.special.erf(gain * z / math.sqrt(2))
-    np.testing.assert_allclose(law.from_normal(z), raw / math.sqrt(2 / math.pi * math.asin(rho)), rtol=1e-13)
+    np.testing.assert_allclose(
+        law.from_normal(z), raw / math.sqrt(2 / math.pi * math.asin(rho)), rtol=1e-13
+    )
 
 
 def test_conditional_mean_shows_where_the_first_assumption_fails():
@@ -102,7 +137,10 @@ def test_conditional_mean_shows_where_the_first_assumption_fails():
     gain, r, law = 1.0, 0.7, ErfNormal(1.0)
     for z, printed in ((0.2, "0.75"), (3.0, "1.45")):
         mean, _ = scipy.integrate.quad(
-            lambda y, z=z: float(law.from_normal(np.array(r * z + math.sqrt(1 - r * r) * y))) * scipy.stats.norm.pdf(y),
+            lambda y, z=z: (
+                float(law.from_normal(np.array(r * z + math.sqrt(1 - r * r) * y)))
+                * scipy.stats.norm.pdf(y)
+            ),
             -10,
             10,
             epsabs=1e-12,
@@ -118,12 +156,16 @@ def test_latent_of_a_sign_field_with_ising_correlations(coupling, least):
     wanted = lf.stimuli.Ising((40,), coupling).covariance()
     twin = lf.stimuli.Copula.with_correlation(wanted, marginal_law=TwoPoint())
     np.testing.assert_allclose(twin.covariance(), wanted, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(twin.latent_correlation(), np.sin(math.pi / 2 * wanted), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        twin.latent_correlation(), np.sin(math.pi / 2 * wanted), rtol=0, atol=1e-12
+    )
     assert rounds_to(lf.lattice.spectrum(twin.latent_correlation()).min(), least)
     # The gain need not be infinite.
     sharp = lf.stimuli.NLGP.with_correlation(wanted, gain=1e4)
     np.testing.assert_allclose(sharp.covariance(), wanted, rtol=0, atol=1e-12)
-    assert lf.lattice.spectrum(sharp.latent_correlation()).min() == pytest.approx(float(least), rel=0.05)
+    assert lf.lattice.spectrum(sharp.latent_correlation()).min() == pytest.approx(
+        float(least), rel=0.05
+    )
 
 
 def test_same_covariance_but_other_four_point_function(key):
@@ -133,7 +175,9 @@ def test_same_covariance_but_other_four_point_function(key):
     found = {}
     for name, stimulus, printed in (("ising", ising, 0.3653), ("twin", twin, 0.3689)):
         x = drawn(stimulus, key, chunks=12)
-        four = (x * np.roll(x, 1, 1) * np.roll(x, 2, 1) * np.roll(x, 3, 1)).mean(axis=1, dtype=np.float64)
+        four = (x * np.roll(x, 1, 1) * np.roll(x, 2, 1) * np.roll(x, 3, 1)).mean(
+            axis=1, dtype=np.float64
+        )
         error = four.std() / math.sqrt(len(four))
         assert abs(four.mean() - printed) < SIGMAS * error + 5e-5
         found[name] = (four.mean(), error)
@@ -151,14 +195,20 @@ MEAN = "0.5670 0.6845 0.7740 0.7950 0.80935 0.82451 0.82595 0.82732 0.8445 0.852
 @pytest.mark.parametrize("k, excess, mean", list(zip(TAILS, EXCESS, MEAN, strict=True)))
 def test_table_of_the_algebraic_law(k, excess, mean):
     law = lf.stimuli.Kur((40,), k=k).marginal()
-    assert law.excess_kurtosis == math.inf if excess == "inf" else rounds_to(law.excess_kurtosis, excess)
+    assert (
+        law.excess_kurtosis == math.inf
+        if excess == "inf"
+        else rounds_to(law.excess_kurtosis, excess)
+    )
     assert rounds_to(law.mean_abs, mean)
 
 
 def test_special_tail_indices():
     assert Algebraic(5.890115444927).excess_kurtosis == pytest.approx(0, abs=1e-11)
     assert Algebraic(3.0).deviation() == pytest.approx(1, abs=1e-14)  # Var = 1 before normalization
-    assert Algebraic(5.0).kurtosis * Algebraic(5.0).deviation() ** 4 == pytest.approx(1, abs=1e-13)  # E x⁴ = 1
+    assert Algebraic(5.0).kurtosis * Algebraic(5.0).deviation() ** 4 == pytest.approx(
+        1, abs=1e-13
+    )  # E x⁴ = 1
     assert rounds_to(Algebraic(5.0).kurtosis, "4.2853")  # the paper's sample says 3.86
     assert Algebraic(1e6).excess_kurtosis == pytest.approx(-1.2, abs=1e-9)
     # E|X| falls below the normal's √(2/π) only for k < 4.5875.
@@ -179,7 +229,9 @@ def test_absolute_moments_of_the_algebraic_law(k):
 def test_tail_of_the_algebraic_law(k):
     """P(|x| > t) ~ t^(−k)/k; at this t the next term, and the rounding of the cdf, are below 1e-6 of it."""
     law, t = Algebraic(k), 10 ** (8 / k)
-    assert 2 * float(law.cdf(np.array(-t / law.deviation()))) * k * t**k == pytest.approx(1, rel=1e-6)
+    assert 2 * float(law.cdf(np.array(-t / law.deviation()))) * k * t**k == pytest.approx(
+        1, rel=1e-6
+    )
 
 
 SERIES = [
@@ -227,8 +279,12 @@ def test_ising_against_enumeration(n, coupling):
     np.testing.assert_allclose(stimulus.covariance(), pairs, rtol=0, atol=5e-14)
     k = np.arange(n)
     spectrum = (1 - t**n) / (1 + t**n) * (1 - t**2) / (1 - 2 * t * np.cos(2 * np.pi * k / n) + t**2)
-    np.testing.assert_allclose(lf.lattice.spectrum(stimulus.covariance()), spectrum, rtol=0, atol=1e-13)
-    assert (2 * math.cosh(coupling)) ** n + (2 * math.sinh(coupling)) ** n == pytest.approx(total, rel=1e-14)
+    np.testing.assert_allclose(
+        lf.lattice.spectrum(stimulus.covariance()), spectrum, rtol=0, atol=1e-13
+    )
+    assert (2 * math.cosh(coupling)) ** n + (2 * math.sinh(coupling)) ** n == pytest.approx(
+        total, rel=1e-14
+    )
     assert np.sum(p[:, None] * x, axis=0) == pytest.approx(0, abs=1e-14)
 
 
@@ -272,7 +328,9 @@ def chi_squared(counts, p):
     counts = np.append(counts[~rare], counts[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
     kept = expected > 0
-    return scipy.stats.chi2.sf(np.sum((counts - expected)[kept] ** 2 / expected[kept]), kept.sum() - 1)
+    return scipy.stats.chi2.sf(
+        np.sum((counts - expected)[kept] ** 2 / expected[kept]), kept.sum() - 1
+    )
 
 
 def test_the_printed_sign_is_antiferromagnetic():
@@ -299,7 +357,9 @@ ELLIPTICAL = [
 ]
 
 
-@pytest.mark.parametrize("stimulus, m1, kurtosis", ELLIPTICAL, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "stimulus, m1, kurtosis", ELLIPTICAL, ids=lambda value: type(value).__name__
+)
 def test_table_of_elliptical_laws(stimulus, m1, kurtosis, key):
     """m_1 exactly from the marginal, and from samples in a random direction: every direction has the same law."""
     law = stimulus.marginal()
@@ -320,26 +380,42 @@ def test_closed_forms_of_elliptical_laws():
         )
         assert law.kurtosis == (pytest.approx(3 + 6 / (nu - 4), rel=1e-13) if nu > 4 else math.inf)
     direction = math.exp(math.lgamma(20) - math.lgamma(20.5)) / math.sqrt(math.pi)
-    shell, extreme = (cls(**AT_40).marginal() for cls in (lf.stimuli.EllipticalShell, lf.stimuli.EllipticalExtreme))
+    shell, extreme = (
+        cls(**AT_40).marginal()
+        for cls in (lf.stimuli.EllipticalShell, lf.stimuli.EllipticalExtreme)
+    )
     assert shell.mean_abs / 2 == pytest.approx(math.sqrt(40) / 2 * direction, rel=1e-13)
     assert shell.kurtosis == pytest.approx(3 * 40 / 42, rel=1e-13)
     mean, second, _, fourth = radius_moments()
-    assert extreme.mean_abs / 2 == pytest.approx(mean / (2 * math.sqrt(second / 40)) * direction, rel=1e-11)
+    assert extreme.mean_abs / 2 == pytest.approx(
+        mean / (2 * math.sqrt(second / 40)) * direction, rel=1e-11
+    )
     assert extreme.kurtosis == pytest.approx(3 * 40 / 42 * fourth / second**2, rel=1e-11)
 
 
 def radius_moments():
     """E R^p, p = 1 … 4, of R = 2 + s with density sech²(s) on s ≥ 0."""
-    s1, s2, s3, s4 = math.log(2), math.pi**2 / 12, 9 / 8 * scipy.special.zeta(3), 7 * math.pi**4 / 240
+    s1, s2, s3, s4 = (
+        math.log(2),
+        math.pi**2 / 12,
+        9 / 8 * scipy.special.zeta(3),
+        7 * math.pi**4 / 240,
+    )
     return 2 + s1, 4 + 4 * s1 + s2, 8 + 12 * s1 + 6 * s2 + s3, 16 + 32 * s1 + 24 * s2 + 8 * s3 + s4
 
 
 def test_moments_of_the_extreme_radius():
     for p, moment in enumerate(radius_moments(), start=1):
-        found, _ = scipy.integrate.quad(lambda s, p=p: (2 + s) ** p / math.cosh(s) ** 2, 0, 40, epsabs=1e-12)
+        found, _ = scipy.integrate.quad(
+            lambda s, p=p: (2 + s) ** p / math.cosh(s) ** 2, 0, 40, epsabs=1e-12
+        )
         assert found == pytest.approx(moment, rel=1e-12)
     mean, second, _, fourth = radius_moments()
-    assert rounds_to(mean, "2.693147") and rounds_to(second, "7.595056") and rounds_to(fourth, "71.579529")
+    assert (
+        rounds_to(mean, "2.693147")
+        and rounds_to(second, "7.595056")
+        and rounds_to(fourth, "71.579529")
+    )
 
 
 def test_the_extreme_radius_is_sampled(key):
@@ -366,7 +442,9 @@ def test_a_radius_of_one_would_not_have_the_kernel_as_covariance(key):
 def test_covariance_of_a_single_pulse(shortest, longest):
     """1 − (4/N) E min(ℓ, d, N − ℓ, N − d) in the coding by signs."""
     n, d, lengths = 40, np.arange(40)[:, None], np.arange(shortest, longest + 1)[None, :]
-    wanted = 1 - 4 / n * np.minimum(np.minimum(lengths, d), np.minimum(n - lengths, n - d)).mean(axis=1)
+    wanted = 1 - 4 / n * np.minimum(np.minimum(lengths, d), np.minimum(n - lengths, n - d)).mean(
+        axis=1
+    )
     found = lf.stimuli.SinglePulse((n,), shortest, longest).covariance()
     assert np.abs(found - wanted).max() <= 3e-15
 
@@ -378,5 +456,7 @@ def test_covariance_of_a_pulse_of_zeros_and_ones(shortest, longest):
     assert stimulus.mean() == pytest.approx(lengths.mean() / n, abs=1e-15)
     for d in range(1, n):
         both = (np.maximum(lengths - d, 0) + np.maximum(lengths - n + d, 0)).mean() / n
-        assert stimulus.covariance()[d] == pytest.approx(both - (lengths.mean() / n) ** 2, abs=3e-15)
+        assert stimulus.covariance()[d] == pytest.approx(
+            both - (lengths.mean() / n) ** 2, abs=3e-15
+        )
     assert isinstance(stimulus.marginal(), Empirical)

@@ -33,9 +33,21 @@ def trajectory(seed=0, members=3, records=4, shape=(6,), dtype=np.float32, **cha
         "initial": rng.normal(size=fields).astype(dtype),
         "final": rng.normal(size=fields).astype(dtype),
         "series": series,
-        "outcome": tuple(Outcome("ok", 30) if m else Outcome("diverged", 7) for m in range(members)),
-        "specification": {"task": {"gain": 100.0}, "seed": (seed, 2), "odd": [None, True, float("nan"), {1: 2}]},
-        "manifest": {"jax": "0.10.0", "device": "cpu", "precision": "float32", "run_seconds": 1.5, "inf": float("inf")},
+        "outcome": tuple(
+            Outcome("ok", 30) if m else Outcome("diverged", 7) for m in range(members)
+        ),
+        "specification": {
+            "task": {"gain": 100.0},
+            "seed": (seed, 2),
+            "odd": [None, True, float("nan"), {1: 2}],
+        },
+        "manifest": {
+            "jax": "0.10.0",
+            "device": "cpu",
+            "precision": "float32",
+            "run_seconds": 1.5,
+            "inf": float("inf"),
+        },
         "stopped": "at rest",
         "events": {"onset": np.where(np.arange(members) == 0, np.nan, 2.0)},
     }
@@ -44,16 +56,31 @@ def trajectory(seed=0, members=3, records=4, shape=(6,), dtype=np.float32, **cha
 
 def named(plain):
     """A specification in canonical form, and its digest."""
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
     return text, hashlib.sha256(text.encode()).hexdigest()
 
 
-def experiment(steps=1000, xi=(1.0, 3.0), gain=100.0, estimator="independent", seed=0, network="single-neuron"):
+def experiment(
+    steps=1000, xi=(1.0, 3.0), gain=100.0, estimator="independent", seed=0, network="single-neuron"
+):
     """Such as `Experiment.canonical()` gives."""
-    stimuli = [{"type": "stimulus/nlgp", "shape": [40], "xi": one, "gain": gain, "kernel": "periodized"} for one in xi]
-    method = {"type": "method/training", "steps": steps, "estimator": estimator, "learning_rate": 0.05, "seed": seed}
+    stimuli = [
+        {"type": "stimulus/nlgp", "shape": [40], "xi": one, "gain": gain, "kernel": "periodized"}
+        for one in xi
+    ]
+    method = {
+        "type": "method/training",
+        "steps": steps,
+        "estimator": estimator,
+        "learning_rate": 0.05,
+        "seed": seed,
+    }
     task = {"type": "task/discrimination", "stimuli": stimuli, "l2": 0.0, "labels": "zero-one"}
-    return named({"schema": 1, "task": task, "network": {"type": f"network/{network}"}, "method": method})
+    return named(
+        {"schema": 1, "task": task, "network": {"type": f"network/{network}"}, "method": method}
+    )
 
 
 def put(store, *, made=None, **settings):
@@ -72,7 +99,9 @@ def assert_same(one, other):
         for key, values in getattr(one, name).items():
             assert_same_array(values, getattr(other, name)[key])
     for name in ("outcome", "specification", "manifest", "stopped"):
-        assert repr(getattr(one, name)) == repr(getattr(other, name))  # tells tuples from lists, and nan is nan
+        assert repr(getattr(one, name)) == repr(
+            getattr(other, name)
+        )  # tells tuples from lists, and nan is nan
     assert type(one) is type(other)
 
 
@@ -87,7 +116,9 @@ def assert_same_array(one, other):
 def start(*words, **settings):
     """Run one of the functions below in a process of its own."""
     command = [sys.executable, "-W", "error", __file__, *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings
+    )
 
 
 def save_range(path, first, last):

@@ -15,11 +15,25 @@ def store(tmp_path_factory):
     made = Store(tmp_path_factory.mktemp("filters"))
     put(made, steps=100, gain=100.0, estimator="orbit", seed=2**53 + 1)
     put(made, steps=1000, gain=100.0, estimator="independent", xi=(1.0, 2.0), seed=2**53)
-    put(made, steps=2000, gain=5.0, estimator="orbit", network="committee", made=trajectory(members=5))
-    solution = {"type": "method/solution", "theory": {"type": "theory/exact-ising", "frequencies": 256}, "times": []}
+    put(
+        made,
+        steps=2000,
+        gain=5.0,
+        estimator="orbit",
+        network="committee",
+        made=trajectory(members=5),
+    )
+    solution = {
+        "type": "method/solution",
+        "theory": {"type": "theory/exact-ising", "frequencies": 256},
+        "times": [],
+    }
     stimulus = {"type": "stimulus/ising", "coupling": 0.3, "shape": [40]}
     task = {"type": "task/discrimination", "stimuli": [stimulus], "flag": True, "nothing": None}
-    made.save(*named({"task": task, "method": solution, "rates": [0.1, 0.2]}), trajectory(members=2, dtype="f8"))
+    made.save(
+        *named({"task": task, "method": solution, "rates": [0.1, 0.2]}),
+        trajectory(members=2, dtype="f8"),
+    )
     return made
 
 

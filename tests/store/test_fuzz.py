@@ -69,7 +69,11 @@ class Place:
             (folder / name).write_bytes(content)
 
     def snapshot(self):
-        paths = [path for path in sorted(self.root.rglob("*")) if not path.is_relative_to(self.store.path)]
+        paths = [
+            path
+            for path in sorted(self.root.rglob("*"))
+            if not path.is_relative_to(self.store.path)
+        ]
         return [(path, path.read_bytes() if path.is_file() else None) for path in paths]
 
     def check_refused(self, remove=True):
@@ -78,7 +82,12 @@ class Place:
         with pytest.raises(lf.InputError) as told:
             self.store.load(DIGEST)
         message = str(told.value)
-        assert DIGEST[:12] in message and " must be " in message and ", got " in message and "\n" not in message
+        assert (
+            DIGEST[:12] in message
+            and " must be " in message
+            and ", got " in message
+            and "\n" not in message
+        )
         problems = self.store.verify_all()
         assert [problem.digest for problem in problems] == [DIGEST]
         with warnings.catch_warnings():
@@ -155,7 +164,11 @@ def test_inserted(tampered, name, share, more):
 
 
 @settings(MANY, max_examples=60)
-@given(name=names, content=st.binary(max_size=200) | st.text(max_size=50).map(lambda text: json.dumps(text).encode()))
+@given(
+    name=names,
+    content=st.binary(max_size=200)
+    | st.text(max_size=50).map(lambda text: json.dumps(text).encode()),
+)
 def test_replaced(tampered, name, content):
     tampered({**GOOD, name: content})
 
@@ -214,7 +227,13 @@ def npy(array, **settings):
 def headed(header, data=b"", version=b"\x01\x00"):
     """The bytes of an array with any header."""
     text = header.encode() + b"\n"
-    return b"\x93NUMPY" + version + struct.pack("<H" if version[0] == 1 else "<I", len(text)) + text + data
+    return (
+        b"\x93NUMPY"
+        + version
+        + struct.pack("<H" if version[0] == 1 else "<I", len(text))
+        + text
+        + data
+    )
 
 
 def replaced(name, content):
@@ -242,12 +261,26 @@ TRICKS = [
     "x",
     ".npy",
 ]
-TRICKS += ["..npy", "a..b.npy", "a.npy/", "dir/", "steps.pkl", "x.zz.npy", "x.ff.npy", "é.npy", " .npy", "a.npy.npy\n"]
+TRICKS += [
+    "..npy",
+    "a..b.npy",
+    "a.npy/",
+    "dir/",
+    "steps.pkl",
+    "x.zz.npy",
+    "x.ff.npy",
+    "é.npy",
+    " .npy",
+    "a.npy.npy\n",
+]
 words = st.text(st.sampled_from("ab/\\.:\0é%x "), min_size=1, max_size=12)
 
 
 @settings(MANY, max_examples=80)
-@given(name=st.sampled_from(TRICKS) | words.map(lambda text: f"../{text}.npy") | words, place=st.integers(0, 12))
+@given(
+    name=st.sampled_from(TRICKS) | words.map(lambda text: f"../{text}.npy") | words,
+    place=st.integers(0, 12),
+)
 def test_names_with_tricks(tampered, name, place):
     members = good_members()
     members.insert(place, (name, npy(np.ones(3))))
@@ -268,8 +301,15 @@ def test_pickles_in_disguise(tampered, tmp_path):
     raw = pickle.dumps(Payload(mark))
     inside = npy(np.array([Payload(mark)], dtype=object), allow_pickle=True)
     hidden = headed("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", raw)
-    archives = [raw, sealed(raw + b"00"), *(zipped(replaced("steps.npy", one)) for one in (raw, inside, hidden))]
-    archives += [zipped([*good_members(), ("series.x.npy", inside)]), zipped([("data.pkl", raw), *good_members()])]
+    archives = [
+        raw,
+        sealed(raw + b"00"),
+        *(zipped(replaced("steps.npy", one)) for one in (raw, inside, hidden)),
+    ]
+    archives += [
+        zipped([*good_members(), ("series.x.npy", inside)]),
+        zipped([("data.pkl", raw), *good_members()]),
+    ]
     with pytest.raises(ValueError):
         np.load(io.BytesIO(inside), allow_pickle=False)
     for archive in archives:
@@ -282,14 +322,33 @@ def test_pickles_in_disguise(tampered, tmp_path):
     assert mark.exists()  # the payload does what it threatens, where it is loaded
 
 
-DTYPES = ["|O", "<c16", "<M8[D]", "|V8", "|S3", "<f16", "<f999999", "<U0", "<U100000", "=i8", "<i3", "<b1", "O", "i8"]
+DTYPES = [
+    "|O",
+    "<c16",
+    "<M8[D]",
+    "|V8",
+    "|S3",
+    "<f16",
+    "<f999999",
+    "<U0",
+    "<U100000",
+    "=i8",
+    "<i3",
+    "<b1",
+    "O",
+    "i8",
+]
 SIZES = [10**12, 2**62, 2**63, 2**64, 10**30, 8 * 10**9]
 shapes = st.lists(st.sampled_from([0, 1, 4, *SIZES]), max_size=40)
 numbers = shapes.map(lambda found: tuple(found)).filter(lambda found: found != (4,))
 
 
 @MANY
-@given(dtype=st.sampled_from(["<i8", "<f4", "|b1", "<U5", *DTYPES]), shape=numbers, size=st.sampled_from([0, 32, 1000]))
+@given(
+    dtype=st.sampled_from(["<i8", "<f4", "|b1", "<U5", *DTYPES]),
+    shape=numbers,
+    size=st.sampled_from([0, 32, 1000]),
+)
 def test_types_and_sizes_that_lie(tampered, dtype, shape, size):
     header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
     tampered(with_arrays(zipped(replaced("steps.npy", headed(header, bytes(size))))))
@@ -322,11 +381,16 @@ def test_versions_that_are_never_written(tampered, version):
 
 
 def test_bombs(tampered, place):
-    zeros = headed("{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }", bytes(10**8))
+    zeros = headed(
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }", bytes(10**8)
+    )
     for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         archive = zipped([*good_members(), ("series.x.npy", zeros[: 10**7])], compression)
         tampered(with_arrays(archive))
-    place.write(DIGEST, with_arrays(zipped([*good_members(), ("series.x.npy", zeros)], zipfile.ZIP_DEFLATED)))
+    place.write(
+        DIGEST,
+        with_arrays(zipped([*good_members(), ("series.x.npy", zeros)], zipfile.ZIP_DEFLATED)),
+    )
     assert (place.folder / "arrays.npz").stat().st_size < 10**6
     place.check_refused()
 
@@ -334,7 +398,9 @@ def test_bombs(tampered, place):
 @settings(MANY, max_examples=60)
 @given(
     which=st.integers(0, 9),
-    field=st.sampled_from([(8, "H"), (10, "H"), (16, "I"), (20, "I"), (24, "I"), (28, "H"), (42, "I")]),
+    field=st.sampled_from(
+        [(8, "H"), (10, "H"), (16, "I"), (20, "I"), (24, "I"), (28, "H"), (42, "I")]
+    ),
     value=st.sampled_from([1, 8, 99, 2**15, 2**16 - 1, 2**31, 2**32 - 2, 2**32 - 1]),
 )
 def test_a_directory_of_members_that_lies(tampered, which, field, value):
@@ -361,17 +427,43 @@ def test_members_over_one_another(tampered):
         info = archive.infolist()[-1]
         for number in range(1, 50):
             more = zipfile.ZipInfo(f"series.y{number}.npy")
-            more.header_offset, more.CRC, more.compress_size = info.header_offset, info.CRC, info.compress_size
+            more.header_offset, more.CRC, more.compress_size = (
+                info.header_offset,
+                info.CRC,
+                info.compress_size,
+            )
             more.file_size = info.file_size
             archive.filelist.append(more)
     tampered(with_arrays(sealed(file.getvalue())))
 
 
-TEXTS = [b"[" * 10**5, b'{"a":' * 10**5, b'{"a":NaN}', b"{}", b"[]", b"null", b"\xff\xfe", b'{"a":1e999}', b"9" * 10**5]
-TEXTS += [json.dumps({"specification": {}, "manifest": {}, "stopped": one}).encode() for one in (1, None, {})]
-TEXTS += [json.dumps({"specification": one, "manifest": {}, "stopped": ""}).encode() for one in (1, {"$tuple": [1]})]
-TEXTS += [json.dumps({"specification": {"x": {"$dict": [[[], 1]]}}, "manifest": {}, "stopped": ""}).encode()]
-TEXTS += [json.dumps({"specification": {"x": {"$evil": 1}}, "manifest": {}, "stopped": ""}).encode()]
+TEXTS = [
+    b"[" * 10**5,
+    b'{"a":' * 10**5,
+    b'{"a":NaN}',
+    b"{}",
+    b"[]",
+    b"null",
+    b"\xff\xfe",
+    b'{"a":1e999}',
+    b"9" * 10**5,
+]
+TEXTS += [
+    json.dumps({"specification": {}, "manifest": {}, "stopped": one}).encode()
+    for one in (1, None, {})
+]
+TEXTS += [
+    json.dumps({"specification": one, "manifest": {}, "stopped": ""}).encode()
+    for one in (1, {"$tuple": [1]})
+]
+TEXTS += [
+    json.dumps(
+        {"specification": {"x": {"$dict": [[[], 1]]}}, "manifest": {}, "stopped": ""}
+    ).encode()
+]
+TEXTS += [
+    json.dumps({"specification": {"x": {"$evil": 1}}, "manifest": {}, "stopped": ""}).encode()
+]
 TEXTS += [json.dumps({"specification": {}, "manifest": {}, "stopped": "", "more": 1}).encode()]
 TEXTS += [b'{"specification":{"x":' + b"[" * 80 + b"]" * 80 + b'},"manifest":{},"stopped":""}']
 
@@ -398,11 +490,19 @@ def test_arrays_that_do_not_fit_together(tampered, name):
 
 
 def test_texts_that_are_none(tampered):
-    bad = headed("{'descr': '<U1', 'fortran_order': False, 'shape': (3,), }", b"\xff\xff\xff\x7f" * 3)
+    bad = headed(
+        "{'descr': '<U1', 'fortran_order': False, 'shape': (3,), }", b"\xff\xff\xff\x7f" * 3
+    )
     tampered(with_arrays(zipped(replaced("outcome.kind.npy", bad))))
 
 
-METAS = [{"manifest": 1}, {"metrics": None}, {"checksums": {}}, {"checksums": {"arrays.npz": 1}}, {"digest": OTHER}]
+METAS = [
+    {"manifest": 1},
+    {"metrics": None},
+    {"checksums": {}},
+    {"checksums": {"arrays.npz": 1}},
+    {"digest": OTHER},
+]
 METAS += [
     {"created": 5},
     {"checksums": {"spec.json": DIGEST, "arrays.npz": 5}},
@@ -424,7 +524,9 @@ def test_sealed_meta_that_is_none(tampered, changes):
     tampered({**GOOD, "meta.json": seal({**meta, **changes}).encode()})
 
 
-@pytest.mark.parametrize("spec", ["[]", "1", "", "{", '{"a": NaN}', '{"a":' * 100 + "1" + "}" * 100], ids=range(6))
+@pytest.mark.parametrize(
+    "spec", ["[]", "1", "", "{", '{"a": NaN}', '{"a":' * 100 + "1" + "}" * 100], ids=range(6)
+)
 def test_a_specification_that_is_none_under_its_own_digest(place, spec):
     digest = sha256(spec)
     meta = json.loads(GOOD["meta.json"])

@@ -27,7 +27,9 @@ def reads(monkeypatch):
     """Digests whose own files were read."""
     found = []
     original = Store._read
-    monkeypatch.setattr(Store, "_read", lambda self, digest: (found.append(digest), original(self, digest))[1])
+    monkeypatch.setattr(
+        Store, "_read", lambda self, digest: (found.append(digest), original(self, digest))[1]
+    )
     return found
 
 
@@ -39,7 +41,9 @@ def test_the_index_spares_reading(store, reads):
     assert Store(store.path).list() == first and reads == []
     new = put(store, seed=9)
     store.remove(digests[0])
-    assert sorted(one.digest for one in store.list()) == sorted([*digests[1:], new]) and reads == [new]
+    assert sorted(one.digest for one in store.list()) == sorted([*digests[1:], new]) and reads == [
+        new
+    ]
 
 
 def test_an_entry_made_again_is_read_again(store, reads):
@@ -148,7 +152,9 @@ def test_a_locked_index_is_bypassed(store, monkeypatch):
 def test_an_unwritable_index_is_bypassed(store, monkeypatch):
     put(store)
     monkeypatch.setattr(
-        sqlite3, "connect", lambda *_, **__: (_ for _ in ()).throw(sqlite3.OperationalError("read-only"))
+        sqlite3,
+        "connect",
+        lambda *_, **__: (_ for _ in ()).throw(sqlite3.OperationalError("read-only")),
     )
     assert len(store.list()) == 1
 
@@ -195,7 +201,10 @@ def test_a_thousand_entries_list_quickly(tmp_path):
     begin = time.process_time()
     assert len(Store(tmp_path).list(["gain=100", "seed>=500"])) == 500
     warm = time.process_time() - begin
-    assert cold < 4 and warm < 1, (cold, warm)  # of which the checks of annotations in tests are the larger part
+    assert cold < 4 and warm < 1, (
+        cold,
+        warm,
+    )  # of which the checks of annotations in tests are the larger part
 
 
 def copy(source, specification, meta):

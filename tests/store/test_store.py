@@ -44,7 +44,11 @@ def test_round_trip(store, dtype, shape):
     folder = store.save(canonical, digest, made)
     assert folder == store.path / digest
     assert_same(Store(store.path).load(digest), made)
-    assert sorted(path.name for path in folder.iterdir()) == ["arrays.npz", "meta.json", "spec.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "arrays.npz",
+        "meta.json",
+        "spec.json",
+    ]
     assert (folder / "spec.json").read_text() == canonical
     assert [path.name for path in (store.path / "tmp").iterdir()] == []
 
@@ -54,18 +58,26 @@ plain = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=5) | st.integers() | st.just("$float"), inner, max_size=3)
+        | st.dictionaries(
+            st.text(max_size=5) | st.integers() | st.just("$float"), inner, max_size=3
+        )
     ),
     max_leaves=8,
 )
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(specification=st.dictionaries(st.text(max_size=8), plain, max_size=4), swept=st.booleans(), data=st.data())
+@given(
+    specification=st.dictionaries(st.text(max_size=8), plain, max_size=4),
+    swept=st.booleans(),
+    data=st.data(),
+)
 def test_any_plain_values_round_trip(tmp_path_factory, specification, swept, data):
     members, records = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
     made = trajectory(
-        specification=specification, manifest={"x": specification}, stopped=data.draw(st.text(max_size=9))
+        specification=specification,
+        manifest={"x": specification},
+        stopped=data.draw(st.text(max_size=9)),
     )
     cut = [values[:members, :records] for values in made.series.values()]
     times = made.times[:records]
@@ -96,7 +108,9 @@ def test_fields_in_fortran_order_and_other_byte_orders(store):
 def test_metrics_and_manifest(store):
     final = np.zeros((3, 2, 6), np.float32)
     final[:, 0, 0] = final[:, 1, :] = 1.0
-    made = trajectory(final=final, outcome=(Outcome("ok", 9), Outcome("non-finite", 3), Outcome("ok", 9)))
+    made = trajectory(
+        final=final, outcome=(Outcome("ok", 9), Outcome("non-finite", 3), Outcome("ok", 9))
+    )
     made.series["loss"][:, -1] = [0.5, np.nan, 1.0]
     digest = put(store, made=made)
     found = store.entry(digest)
@@ -114,7 +128,11 @@ def test_metrics_and_manifest(store):
     }
     manifest = found.manifest
     assert manifest["localfields"] == lf.__version__ and manifest["outcome"] == "at rest"
-    assert manifest["jax"] == "0.10.0" and manifest["device"] == "cpu" and manifest["precision"] == "float32"
+    assert (
+        manifest["jax"] == "0.10.0"
+        and manifest["device"] == "cpu"
+        and manifest["precision"] == "float32"
+    )
     assert manifest["seeds"] == [0, 2] and manifest["seconds"] == 1.5 and manifest["inf"] is None
     assert manifest["commit"] is None or len(manifest["commit"].removesuffix("-dirty")) == 40
     assert found.specification["method"]["steps"] == 1000
@@ -128,14 +146,18 @@ def test_seeds_are_noted(store):
 
 def test_a_run_without_finite_numbers_has_none(store):
     nan = np.full((3, 2, 6), np.nan)
-    digest = put(store, made=trajectory(final=nan, initial=nan, series={"loss": np.full((3, 4), np.inf)}))
+    digest = put(
+        store, made=trajectory(final=nan, initial=nan, series={"loss": np.full((3, 4), np.inf)})
+    )
     metrics = store.entry(digest).metrics
     assert metrics["ipr"] is metrics["ipr_min"] is metrics["ipr_max"] is metrics["loss"] is None
     assert "NaN" not in (store.path / digest / "meta.json").read_text()
 
 
 def test_the_commit_is_not_that_of_a_repository_around_an_installation(tmp_path, monkeypatch):
-    monkeypatch.setattr(entries, "__file__", str(tmp_path / "site-packages" / "localfields" / "store" / "entry.py"))
+    monkeypatch.setattr(
+        entries, "__file__", str(tmp_path / "site-packages" / "localfields" / "store" / "entry.py")
+    )
     (tmp_path / "site-packages" / "localfields").mkdir(parents=True)
     assert entries.commit.__wrapped__() is None
 
@@ -172,15 +194,25 @@ def test_saving_checks_what_it_is_given(store):
         np.ones(1, "g"),
     ):
         refused(
-            lambda bad=bad: store.save(canonical, digest, trajectory(series={"x": bad})), "`series.x`", "plain type"
+            lambda bad=bad: store.save(canonical, digest, trajectory(series={"x": bad})),
+            "`series.x`",
+            "plain type",
         )
     refused(
-        lambda: store.save(canonical, digest, trajectory(specification={"x": object()})), "`specification`", "plain"
+        lambda: store.save(canonical, digest, trajectory(specification={"x": object()})),
+        "`specification`",
+        "plain",
     )
-    refused(lambda: store.save(canonical, digest, trajectory(outcome=())), "outcomes of 0 members of 3")
+    refused(
+        lambda: store.save(canonical, digest, trajectory(outcome=())), "outcomes of 0 members of 3"
+    )
     refused(lambda: store.save(canonical, digest, trajectory(steps=np.arange(2))), "steps")
     huge = np.broadcast_to(np.float32(0), (10**5, 10**5))
-    refused(lambda: store.save(canonical, digest, trajectory(series={"x": huge})), "at most 8 GB", "40.0 GB")
+    refused(
+        lambda: store.save(canonical, digest, trajectory(series={"x": huge})),
+        "at most 8 GB",
+        "40.0 GB",
+    )
     assert store.digests() == [] and not list(store.path.glob("tmp/*"))
 
 
@@ -225,7 +257,9 @@ def test_a_file_in_place_of_the_folder(store):
 
 
 def test_a_full_disk_leaves_nothing(store, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     refused(lambda: put(store), "No space left on device")
     assert store.digests() == [] and list((store.path / "tmp").iterdir()) == []
 
@@ -235,7 +269,9 @@ def test_find(store):
     for digest in digests:
         assert store.find(digest) == store.find(digest[:20].upper()) == digest
     first = next(d for d in digests if sum(other[0] == d[0] for other in digests) > 1)[0]
-    assert f"not of {sum(d[0] == first for d in digests)}" in refused(lambda: store.find(first), "Add digits")
+    assert f"not of {sum(d[0] == first for d in digests)}" in refused(
+        lambda: store.find(first), "Add digits"
+    )
     for prefix in ("", "xyz", "..", "*"):
         refused(lambda prefix=prefix: store.find(prefix), "runs list")
 
@@ -244,7 +280,11 @@ def test_remove(store):
     one, other = put(store, seed=1), put(store, seed=2)
     store.checkpoint(one).save({"x": np.ones(2)})
     store.remove(one)
-    assert one not in store and store.digests() == [other] and list((store.path / "tmp").iterdir()) == []
+    assert (
+        one not in store
+        and store.digests() == [other]
+        and list((store.path / "tmp").iterdir()) == []
+    )
     assert store.checkpoint(one).load() is None
     refused(lambda: store.remove(one), "nothing of that name")
     refused(lambda: store.verify(one), "nothing of that name")
@@ -287,7 +327,12 @@ def test_a_newer_schema_is_refused(store, seals):
         path = store.path / digest / "meta.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "checksum": "newer"}, indent=1))
     for read in (store.load, store.entry):
-        refused(lambda read=read: read(digest), "The schema of the run", "at most 1, got 2", "update this one")
+        refused(
+            lambda read=read: read(digest),
+            "The schema of the run",
+            "at most 1, got 2",
+            "update this one",
+        )
     with pytest.warns(UserWarning, match="1 of 1 runs cannot be read"):
         assert store.list() == []
     assert "newer version" in store.verify(digest)[0].message
@@ -325,7 +370,9 @@ def test_checkpoint(store, tmp_path):
     assert kept.load() is None
     own = store.checkpoint("a" * 64, tmp_path / "own" / "keep.npz")
     own.save({"x": np.ones(1)})
-    assert own.path == tmp_path / "own" / "keep.npz" and own.load()["x"] == 1 and kept.load() is None
+    assert (
+        own.path == tmp_path / "own" / "keep.npz" and own.load()["x"] == 1 and kept.load() is None
+    )
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -346,7 +393,9 @@ def test_a_damaged_checkpoint_counts_as_none(tmp_path_factory, place, bit, cut):
 def test_what_killed_writers_of_a_checkpoint_left_is_cleaned_up(store):
     kept = store.checkpoint("a" * 64)
     kept.save({"x": np.ones(1)})
-    old, young = (kept.path.with_name(f".{kept.path.name}-{name}.part") for name in ("old", "young"))
+    old, young = (
+        kept.path.with_name(f".{kept.path.name}-{name}.part") for name in ("old", "young")
+    )
     for path in (old, young):
         path.write_text("half")
     os.utime(old, (time.time() - 7200,) * 2)
@@ -357,7 +406,9 @@ def test_what_killed_writers_of_a_checkpoint_left_is_cleaned_up(store):
 def test_an_unwritable_checkpoint_keeps_the_last(store, monkeypatch):
     kept = store.checkpoint("a" * 64)
     kept.save({"x": np.ones(1)})
-    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     refused(lambda: kept.save({"x": np.zeros(1)}), "The checkpoint", "No space left")
     refused(lambda: kept.save({"x": np.array([{}])}), "plain type")
     assert kept.load()["x"] == 1 and len(list(kept.path.parent.iterdir())) == 1
@@ -374,7 +425,14 @@ def test_sweeps(store):
     refused(lambda: store.save_sweep("../x", "{}"), "64 hexadecimal digits")
     path = store.path / "sweeps" / f"{'c' * 64}.json"
     whole = path.read_text()
-    for damaged in ("", whole[:-1], whole.replace("{}", "[]"), "[]", whole.replace('"c', '"d'), whole + " "):
+    for damaged in (
+        "",
+        whole[:-1],
+        whole.replace("{}", "[]"),
+        "[]",
+        whole.replace('"c', '"d'),
+        whole + " ",
+    ):
         path.write_text(damaged)
         refused(lambda: store.load_sweep("c" * 64), "The sweep cccccccccccc")
         assert [problem.digest for problem in store.verify_all()] == ["c" * 64]
@@ -382,14 +440,27 @@ def test_sweeps(store):
     refused(lambda: store.load_sweep("c" * 64), "schema", "update this one")
 
 
-@pytest.mark.parametrize("digest", ["", "../x", "a" * 63, "A" * 64, "a" * 64 + "\n", "/" + "a" * 63, "a" * 63 + "\0"])
+@pytest.mark.parametrize(
+    "digest", ["", "../x", "a" * 63, "A" * 64, "a" * 64 + "\n", "/" + "a" * 63, "a" * 63 + "\0"]
+)
 def test_names_that_are_no_digests(store, digest):
     def lock():
         with store.lock(digest):
             pass
 
-    calls = (store.load, store.entry, store.remove, store.verify, store.checkpoint, store.load_sweep)
-    for call in (*(lambda call=call: call(digest) for call in calls), lock, lambda: store.save_sweep(digest, "{}")):
+    calls = (
+        store.load,
+        store.entry,
+        store.remove,
+        store.verify,
+        store.checkpoint,
+        store.load_sweep,
+    )
+    for call in (
+        *(lambda call=call: call(digest) for call in calls),
+        lock,
+        lambda: store.save_sweep(digest, "{}"),
+    ):
         refused(call, "64 hexadecimal digits")
     assert digest not in store and not store.path.exists()
 
@@ -419,7 +490,13 @@ def test_what_dead_writers_left_is_cleaned_up(store, tmp_path):
     lock.write_text("")
     with hold(alive.with_name(f"{alive.name}.lock")):
         put(store)
-        assert [path.exists() for path in (old, lock, young, alive, mine)] == [False, False, True, True, True]
+        assert [path.exists() for path in (old, lock, young, alive, mine)] == [
+            False,
+            False,
+            True,
+            True,
+            True,
+        ]
         assert len(store.list()) == 1 and store.verify_all() == []
     Store(store.path).clean()
     assert not alive.exists() and not list(store.path.glob("tmp/*.lock"))

@@ -27,14 +27,21 @@ TASKS = {
     "gaussian": pair(lf.stimuli.Gaussian, {"xi": 0.6}, {"xi": 1.1}),
     "student": pair(lf.stimuli.StudentT, {"xi": 0.6}, {"xi": 1.1}, nu=4.0),
     "ising": pair(lf.stimuli.Ising, {"coupling": 0.3}, {"coupling": 0.7}),
-    "pulse": pair(lf.stimuli.SinglePulse, {"shortest": 1, "longest": 2}, {"shortest": 3, "longest": 4}),
+    "pulse": pair(
+        lf.stimuli.SinglePulse, {"shortest": 1, "longest": 2}, {"shortest": 3, "longest": 4}
+    ),
     "pulse 0/1": pair(
-        lf.stimuli.SinglePulse, {"shortest": 1, "longest": 2}, {"shortest": 3, "longest": 4}, coding="zero-one"
+        lf.stimuli.SinglePulse,
+        {"shortest": 1, "longest": 2},
+        {"shortest": 3, "longest": 4},
+        coding="zero-one",
     ),
 }
 NEURON = lf.networks.SingleNeuron(init_scale=0.1)
 COMMITTEE = lf.networks.Committee(2, bias="trained", init_scale=0.1)
-CASES = {name: (task, NEURON) for name, task in TASKS.items()} | {"committee": (TASKS["pulse 0/1"], COMMITTEE)}
+CASES = {name: (task, NEURON) for name, task in TASKS.items()} | {
+    "committee": (TASKS["pulse 0/1"], COMMITTEE)
+}
 
 
 def train(task, network=NEURON, **changes):
@@ -107,10 +114,15 @@ def test_error_against_the_flow_is_of_first_order_in_the_rate(name, slack):
     task = TASKS[name]
     theory = lf.theory.ExactPulse() if name.startswith("pulse") else lf.theory.LinearResponse()
     rates = 0.1 / 2.0 ** np.array([0, 1, 3, 5])  # each has a program of its own
-    runs = [train(task, learning_rate=rate, steps=round(3 / rate), every=round(1 / rate)) for rate in rates]
+    runs = [
+        train(task, learning_rate=rate, steps=round(3 / rate), every=round(1 / rate))
+        for rate in rates
+    ]
     flow = lf.solve(task, theory, network=NEURON, members=3, times=runs[0].times)
     np.testing.assert_array_equal(flow.initial, runs[0].initial)
-    errors = np.array([np.sqrt(((run.weights - flow.weights) ** 2).sum(axis=(0, 2, 3)))[1:] for run in runs])
+    errors = np.array(
+        [np.sqrt(((run.weights - flow.weights) ** 2).sum(axis=(0, 2, 3)))[1:] for run in runs]
+    )
     for time in range(3):
         assert abs(np.polyfit(np.log(rates), np.log(errors[:, time]), 1)[0] - 1) < slack
     assert errors[-1].max() < 0.02
@@ -120,13 +132,20 @@ def test_swept_couplings_have_each_their_own_flow_in_one_program():
     start = train(TASKS["ising"]).initial
 
     def swept(*couplings):
-        return train(pair(lf.stimuli.Ising, {"coupling": 0.3}, {"coupling": np.array(couplings)}), initial=start)
+        return train(
+            pair(lf.stimuli.Ising, {"coupling": 0.3}, {"coupling": np.array(couplings)}),
+            initial=start,
+        )
 
     found = swept(0.5, 0.7, 0.9)
-    np.testing.assert_allclose(found.weights[1], train(TASKS["ising"]).weights[1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        found.weights[1], train(TASKS["ising"]).weights[1], rtol=0, atol=1e-12
+    )
     for m, coupling in ((0, 0.5), (2, 0.9)):
         one = pair(lf.stimuli.Ising, {"coupling": 0.3}, {"coupling": coupling})
-        np.testing.assert_allclose(found.weights[m], train(one, initial=start).weights[m], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            found.weights[m], train(one, initial=start).weights[m], rtol=0, atol=1e-12
+        )
         assert np.abs(found.weights[m] - train(TASKS["ising"]).weights[m]).max() > 1e-3
     before = sum(tasks.TRACES.values())
     swept(0.4, 0.6, 0.8)
@@ -139,7 +158,9 @@ def test_two_layers_on_pulses_have_the_axes_of_the_flow():
     task = lf.Discrimination(*TASKS["pulse"].stimuli, labels="one-hot", loss="cross-entropy")
     network = lf.networks.TwoLayer(2, bias="trained", init_scale=0.5)
     record = lf.Record(every=10, what=("weights", "biases", "second", "loss"))
-    run = lf.train(task, network, estimator="exact", steps=20, members=2, learning_rate=0.005, record=record)
+    run = lf.train(
+        task, network, estimator="exact", steps=20, members=2, learning_rate=0.005, record=record
+    )
     flow = lf.solve(task, lf.theory.ExactPulse(), network=network, members=2, times=run.times)
     assert set(flow.series) >= set(run.series)
     for name, values in run.series.items():
@@ -154,9 +175,14 @@ def test_what_is_exact_and_what_is_not():
     gaussian = TASKS["gaussian"].stimuli[0]
     assert all(map(is_exact, (TASKS["gaussian"], TASKS["student"], TASKS["ising"])))
     # A class with label 0 needs its covariance alone, whatever its law.
-    assert is_exact(lf.Discrimination(nlgp, gaussian)) and not is_exact(lf.Discrimination(gaussian, nlgp))
+    assert is_exact(lf.Discrimination(nlgp, gaussian)) and not is_exact(
+        lf.Discrimination(gaussian, nlgp)
+    )
     assert exact_flow(lf.Discrimination(nlgp, gaussian), NEURON) is not None
-    names = {type(BestKnown().response_theory(s)).__name__ for s in (nlgp, gaussian, TASKS["ising"].stimuli[0])}
+    names = {
+        type(BestKnown().response_theory(s)).__name__
+        for s in (nlgp, gaussian, TASKS["ising"].stimuli[0])
+    }
     assert names == {"EffectiveFlow", "LinearResponse", "ExactIsing"}
 
 
@@ -173,7 +199,11 @@ def test_what_no_theory_knows_is_refused(task, network):
     with pytest.raises(InputError) as error:
         train(task, network)
     text = str(error.value)
-    assert "estimator `exact`" in text and type(task.stimuli[0]).__name__ in text and type(network).__name__ in text
+    assert (
+        "estimator `exact`" in text
+        and type(task.stimuli[0]).__name__ in text
+        and type(network).__name__ in text
+    )
     assert " got " in text and '"orbit"' in text and '"independent"' in text
 
 
@@ -186,7 +216,9 @@ run = lf.train(task, network, estimator="exact", steps=30, members=3, learning_r
 print(run.final.dtype, *run.final[:, 0].ravel().tolist())
 """
     environment = os.environ | {"JAX_ENABLE_X64": "0"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 0, done.stderr
     dtype, *words = done.stdout.split()
     assert dtype == "float32"
@@ -194,5 +226,10 @@ print(run.final.dtype, *run.final[:, 0].ravel().tolist())
     with jax.enable_x64(False):
         start = tasks.initial_params(TASKS["ising"], NEURON, 0, 3)["weights"]
     flow = exact_flow(TASKS["ising"], NEURON)
-    expected = [by_hand(flow, {"weights": jnp.asarray(np.asarray(w), jnp.float64)}, 0.1, 30)[0][-1] for w in start]
-    np.testing.assert_allclose(np.array([float(word) for word in words]), np.ravel(expected), rtol=0, atol=1e-4)
+    expected = [
+        by_hand(flow, {"weights": jnp.asarray(np.asarray(w), jnp.float64)}, 0.1, 30)[0][-1]
+        for w in start
+    ]
+    np.testing.assert_allclose(
+        np.array([float(word) for word in words]), np.ravel(expected), rtol=0, atol=1e-4
+    )

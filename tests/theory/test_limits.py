@@ -32,17 +32,26 @@ def relative(a, b):
 exact_response = jax.jit(jax.vmap(ising_response, (0, None, None)), static_argnums=2)
 
 # Relative error of the response to fields of independent normal entries, J = 0.7: effective, linear.
-PRINTED = {20: ("0.113", "0.133"), 40: ("0.043", "0.059"), 100: ("0.015", "0.023"), 400: ("0.0037", "0.0062")}
+PRINTED = {
+    20: ("0.113", "0.133"),
+    40: ("0.043", "0.059"),
+    100: ("0.015", "0.023"),
+    400: ("0.0037", "0.0062"),
+}
 
 
 def test_response_error_falls_with_the_size():
     """The sheet's fields are not printed, nor how many: as means of four, its numbers must fit the spread of these."""
     found = {}
     for n in PRINTED:
-        stimulus, fields = lf.stimuli.Ising((n,), coupling=0.7), np.random.default_rng(0).normal(size=(20, n))
+        stimulus, fields = (
+            lf.stimuli.Ising((n,), coupling=0.7),
+            np.random.default_rng(0).normal(size=(20, n)),
+        )
         exact = np.asarray(exact_response(fields, 0.7, 1024 if n == 20 else 256))
         errors = [
-            relative(jax.vmap(one.response(stimulus))(jnp.asarray(fields)), exact) for one in (EffectiveFlow(), LINEAR)
+            relative(jax.vmap(one.response(stimulus))(jnp.asarray(fields)), exact)
+            for one in (EffectiveFlow(), LINEAR)
         ]
         for printed, error in zip(PRINTED[n], errors, strict=True):
             assert fits(printed, error, of=4)
@@ -61,12 +70,26 @@ def test_training_at_a_large_gain_comes_to_the_bump_of_signs():
     bump = lf.theory.hypercube_bump(
         lf.Discrimination(*(lf.stimuli.Copula((100,), xi=xi, marginal_law=signs) for xi in xis))
     ).field
-    settings = {"estimator": "orbit", "batch": 200, "steps": 1000, "learning_rate": 0.1, "members": 4}
-    run = lf.train(task, lf.networks.SingleNeuron(), **settings, record=lf.Record(every=1000, what=("weights",)))
+    settings = {
+        "estimator": "orbit",
+        "batch": 200,
+        "steps": 1000,
+        "learning_rate": 0.1,
+        "members": 4,
+    }
+    run = lf.train(
+        task,
+        lf.networks.SingleNeuron(),
+        **settings,
+        record=lf.Record(every=1000, what=("weights",)),
+    )
     off = []
     for w in run.final[:, 0].astype(float):
         site = np.abs(w).argmax()
-        off.append(np.roll(w * np.sign(w[site]), -site) / np.linalg.norm(bump) - bump / np.linalg.norm(bump))
+        off.append(
+            np.roll(w * np.sign(w[site]), -site) / np.linalg.norm(bump)
+            - bump / np.linalg.norm(bump)
+        )
     # Members have noise of their own: products of two members' deviations hold what is systematic alone. Its sum over
     # 100 sites and 6 pairs has a standard error of about noise²/√(100 · 6).
     products = [off[i] @ off[j] for i in range(4) for j in range(i)]
@@ -86,21 +109,34 @@ def descend(flow, start, rate, steps):
 def test_effective_flow_meets_training_early_on_as_the_size_grows():
     # At the flow time 0.1. Two trainings from the same fields on other draws: their noise is not correlated, so that
     # the mean product of both distances from the theory is the square of what is systematic.
-    settings = {"estimator": "orbit", "batch": 2000, "steps": 4, "learning_rate": 0.025, "members": 8}
+    settings = {
+        "estimator": "orbit",
+        "batch": 2000,
+        "steps": 4,
+        "learning_rate": 0.025,
+        "members": 8,
+    }
     effective, exact, noise = [], [], []
     for n in SIZES:
         task = ising(int(n))
         runs = [lf.train(task, SMALL, **settings, record=lf.Record(every=4, what=("weights",)))]
         runs += [
             lf.train(
-                task, SMALL, **settings, seed=1, initial=runs[0].initial, record=lf.Record(every=4, what=("weights",))
+                task,
+                SMALL,
+                **settings,
+                seed=1,
+                initial=runs[0].initial,
+                record=lf.Record(every=4, what=("weights",)),
             )
         ]
         first, second = (run.final[:, 0] for run in runs)
         length = np.mean(np.sum(first**2, axis=-1))
         noise.append(np.sqrt(np.mean(np.sum((first - second) ** 2, axis=-1)) / length))
         for theory, kept in ((EffectiveFlow(), effective), (lf.theory.ExactIsing(), exact)):
-            w = np.asarray(descend(theory.flow(task, SMALL), jnp.asarray(runs[0].initial[:, 0]), 0.025, 4))
+            w = np.asarray(
+                descend(theory.flow(task, SMALL), jnp.asarray(runs[0].initial[:, 0]), 0.025, 4)
+            )
             kept.append(np.mean(np.sum((first - w) * (second - w), axis=-1)) / length)
     error = np.sqrt(effective)
     assert -1.4 < slope(SIZES, error) < -0.6
@@ -116,10 +152,16 @@ def test_linear_response_is_met_throughout_training_on_gaussian_data():
     batches, errors = np.array([4, 32, 256]), []
     settings = {"steps": 600, "learning_rate": 0.01, "members": 30, "estimator": "orbit"}
     record = lf.Record(every=60, what=("weights",))
-    runs = [lf.train(task, network, batch=int(batch), record=record, **settings) for batch in batches]
-    flow = lf.solve(task, lf.theory.LinearResponse(), network=network, members=30, times=runs[0].times)
+    runs = [
+        lf.train(task, network, batch=int(batch), record=record, **settings) for batch in batches
+    ]
+    flow = lf.solve(
+        task, lf.theory.LinearResponse(), network=network, members=30, times=runs[0].times
+    )
     for run in runs:
-        square = ((run.weights - flow.weights) ** 2).sum(axis=(-2, -1)) / (flow.weights**2).sum(axis=(-2, -1))
+        square = ((run.weights - flow.weights) ** 2).sum(axis=(-2, -1)) / (flow.weights**2).sum(
+            axis=(-2, -1)
+        )
         errors.append(np.sqrt(square.mean(axis=0))[1:])
     errors = np.array(errors)  # (batch, time)
     # From the first record to the last it is noise: it falls as the root of the batch. 30 members × 8 sites tell a
@@ -128,6 +170,11 @@ def test_linear_response_is_met_throughout_training_on_gaussian_data():
         assert abs(slope(batches, errors[:, time]) + 0.5) < 0.15
     assert errors[-1].max() < 0.03
     # The power: the response of another law, or the flow at another speed, leaves an error that no batch takes away.
-    wrong = lf.solve(task, lf.theory.LinearResponse(), network=network, members=30, times=1.1 * runs[0].times)
-    left = np.sqrt(((runs[-1].weights - wrong.weights) ** 2).sum(axis=(-2, -1)) / (wrong.weights**2).sum(axis=(-2, -1)))
+    wrong = lf.solve(
+        task, lf.theory.LinearResponse(), network=network, members=30, times=1.1 * runs[0].times
+    )
+    left = np.sqrt(
+        ((runs[-1].weights - wrong.weights) ** 2).sum(axis=(-2, -1))
+        / (wrong.weights**2).sum(axis=(-2, -1))
+    )
     assert (np.sqrt((left**2).mean(axis=0))[1:4] > 2 * errors[-1, :3]).all()

@@ -19,7 +19,9 @@ STARTS = 4  # one number throughout: predictions of one theory then share a prog
 
 
 def task(cls, shape=(40,), labels="zero-one", **values):
-    each = [{name: v[c] if isinstance(v, tuple) else v for name, v in values.items()} for c in range(2)]
+    each = [
+        {name: v[c] if isinstance(v, tuple) else v for name, v in values.items()} for c in range(2)
+    ]
     return lf.Discrimination(*(cls(shape, **one) for one in each), labels=labels)
 
 
@@ -35,13 +37,21 @@ VERDICTS = {
     # Sub-linear where fields start, super-linear beyond: E|X| alone would say that it localizes.
     "both ways": (task(S.Kur, xi=WIDE, k=5.0), "oscillatory", "up to a correlation of 0.67"),
     # Negative kurtosis, but not enough of it to leave a flat field.
-    "not enough": (task(S.NLGP, xi=WIDE, gain=0.1), "oscillatory", "less than flat fields withstand"),
+    "not enough": (
+        task(S.NLGP, xi=WIDE, gain=0.1),
+        "oscillatory",
+        "less than flat fields withstand",
+    ),
     "border": (task(S.NLGP, xi=WIDE, gain=0.3), "undecided", "between a wave and a bump"),
     # Flat in the effective flow, and a bump in training: more than this flow knows.
     "in doubt": (task(S.NLGP, xi=WIDE, gain=0.15), "undecided", "third of the critical"),
     # Negative kurtosis, too, and no localization at all.
     "shell": (task(S.EllipticalShell, xi=WIDE), "oscillatory", "elliptical"),
-    "beyond dominance": (task(S.Ising, coupling=(0.3, 1.2)), "localized", "no single site outvotes"),
+    "beyond dominance": (
+        task(S.Ising, coupling=(0.3, 1.2)),
+        "localized",
+        "no single site outvotes",
+    ),
     "dominant": (task(S.Ising, coupling=(0.3, 0.7)), "localized", "can outvote"),
 }
 
@@ -87,9 +97,14 @@ def test_the_answer_moves_with_the_start():
 
 
 def test_no_theory_no_verdict():
-    skewed = lf.Discrimination(*(S.Copula((12,), xi=xi, marginal_law=Tabulated.of(np.exp)) for xi in (0.5, 1.0)))
+    skewed = lf.Discrimination(
+        *(S.Copula((12,), xi=xi, marginal_law=Tabulated.of(np.exp)) for xi in (0.5, 1.0))
+    )
     found = predict(skewed)
-    assert (found.verdict, found.theory) == ("undecided", "none") and "sign symmetric" in found.reason
+    assert (found.verdict, found.theory) == (
+        "undecided",
+        "none",
+    ) and "sign symmetric" in found.reason
     assert "none that covers the task" in str(found) and found.flow is None
     loss = predict(lf.Discrimination(*VERDICTS["binary"][0].stimuli, loss="absolute"))
     assert loss.verdict == "undecided" and "mean squared error" in loss.reason
@@ -125,7 +140,9 @@ def top_rate_of(copulas):
     def velocity(w):
         return -flow({"weights": w[None, :]})[1]["weights"][0]
 
-    level = scipy.optimize.brentq(lambda c: float(velocity(jnp.full(40, c))[0]), 1e-3, 1.0, xtol=1e-14)
+    level = scipy.optimize.brentq(
+        lambda c: float(velocity(jnp.full(40, c))[0]), 1e-3, 1.0, xtol=1e-14
+    )
     rates = np.linalg.eigvals(np.asarray(jax.jacfwd(velocity)(jnp.full(40, level))))
     flat = np.argmin(np.abs(rates + velocity_slope(velocity, level)))
     return np.delete(rates.real, flat).max()
@@ -143,7 +160,9 @@ def test_critical_kurtosis_of_the_paper_settings():
     assert math.isnan(critical_kurtosis(task(S.Gaussian, xi=(3.0, 1.0))))
     assert math.isnan(critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(1, 2))))
     # It does not depend on the unit of the labelled class's label.
-    assert critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(0, 2))) == critical_kurtosis(task(S.Gaussian, xi=WIDE))
+    assert critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(0, 2))) == critical_kurtosis(
+        task(S.Gaussian, xi=WIDE)
+    )
 
 
 def test_largest_learning_rate():
@@ -152,11 +171,22 @@ def test_largest_learning_rate():
     rate = predict(which).largest_rate
     network = lf.networks.SingleNeuron()
     for share, steady in ((0.9, True), (1.1, False)):
-        run = lf.train(which, network, learning_rate=share * rate, steps=2000, estimator="exact", batch=2, members=4)
+        run = lf.train(
+            which,
+            network,
+            learning_rate=share * rate,
+            steps=2000,
+            estimator="exact",
+            batch=2,
+            members=4,
+        )
         moved = np.abs(run.weights[:, -1] - run.weights[:, -2]).max()
         assert (moved < 1e-5) == steady
 
 
 def test_best_known_theory_of_a_class():
-    names = [type(BestKnown().response_theory(s)).__name__ for s in (S.StudentT(40), S.Ising(40), S.Kur(40))]
+    names = [
+        type(BestKnown().response_theory(s)).__name__
+        for s in (S.StudentT(40), S.Ising(40), S.Kur(40))
+    ]
     assert names == ["LinearResponse", "ExactIsing", "EffectiveFlow"]

@@ -52,7 +52,12 @@ def random_fields(count=3, seed=0):
 
 
 def small_run(**changes):
-    settings = {"steps": 20, "batch": 4, "members": 3, "record": lf.Record(every=2, what=("weights", "loss"))}
+    settings = {
+        "steps": 20,
+        "batch": 4,
+        "members": 3,
+        "record": lf.Record(every=2, what=("weights", "loss")),
+    }
     return lf.train(**{"task": gaussians(), "network": neuron()} | settings | changes)
 
 
@@ -76,7 +81,10 @@ def test_axes_and_start_are_those_of_train(changes):
     found = solve(members=3, times=run.times, **given)
     assert found.times.shape == run.times.shape and (found.times == run.times).all()
     for name in ("weights", "loss"):
-        assert found.series[name].shape == run.series[name].shape and found.series[name].dtype == np.float64
+        assert (
+            found.series[name].shape == run.series[name].shape
+            and found.series[name].dtype == np.float64
+        )
     assert found.steps.shape == run.steps.shape and len(found.outcome) == 3
     assert found.final.shape == run.final.shape and found.final.dtype == np.float64
     assert found.weights.shape == (3, 11, 1, N)
@@ -111,12 +119,16 @@ def test_without_x64_the_start_is_that_of_train_and_the_setting_stays():
         print(*found.final.ravel().tolist())
     """
     said = _fresh(code)
-    start = np.asarray(jax.random.normal(jax.random.key(0), (1,)))  # x64 is on here: the draws are others
+    start = np.asarray(
+        jax.random.normal(jax.random.key(0), (1,))
+    )  # x64 is on here: the draws are others
     assert start.dtype == np.float64
     with jax.enable_x64(False):
         here = solve()
         assert jnp.zeros(()).dtype == jnp.float32
-    np.testing.assert_allclose(here.final.ravel(), [float(word) for word in said.split()], rtol=1e-9)
+    np.testing.assert_allclose(
+        here.final.ravel(), [float(word) for word in said.split()], rtol=1e-9
+    )
     assert here.final.dtype == np.float64
 
 
@@ -124,10 +136,14 @@ def _fresh(code):
     """What a new process with JAX's own settings prints."""
     lines = code.split("\n")
     margin = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
-    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir)}
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir)
+    }
     environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_ENABLE_X64": "0"}
     text = "\n".join(line[margin:] for line in lines)
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -164,9 +180,14 @@ def test_flow_of_a_shifted_or_turned_start_is_shifted_or_turned():
     for by in (1, 5):
         moved = solve(initial=np.roll(start, by, -1), tolerance=1e-11).weights
         np.testing.assert_allclose(moved, np.roll(plain, by, -1), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(solve(initial=-start, tolerance=1e-11).weights, -plain, rtol=0, atol=1e-9)
     np.testing.assert_allclose(
-        solve(initial=start[:, :, ::-1], tolerance=1e-11).weights, plain[..., ::-1], rtol=0, atol=1e-9
+        solve(initial=-start, tolerance=1e-11).weights, -plain, rtol=0, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        solve(initial=start[:, :, ::-1], tolerance=1e-11).weights,
+        plain[..., ::-1],
+        rtol=0,
+        atol=1e-9,
     )
 
 
@@ -186,7 +207,9 @@ def test_both_solvers_agree():
     stiff = solve(solver="stiff", tolerance=1e-9)
     explicit = solve(solver="explicit", tolerance=1e-9)
     np.testing.assert_allclose(stiff.weights, explicit.weights, rtol=0, atol=1e-7)
-    assert stiff.specification["solver"] == "stiff" and usual().specification["solver"] == "explicit"
+    assert (
+        stiff.specification["solver"] == "stiff" and usual().specification["solver"] == "explicit"
+    )
     assert (stiff.weights != explicit.weights).any()
 
 
@@ -242,13 +265,18 @@ def test_another_number_is_no_other_program():
 def test_dense_and_fourier_covariances_give_one_flow(monkeypatch):
     # On a torus: rows, sites in C order, and both ways to multiply.
     task = lf.Discrimination(*[lf.stimuli.NLGP((8, 8), xi=xi, gain=3.0) for xi in (0.6, 1.2)])
-    theory, start = lf.theory.EffectiveFlow(), np.random.default_rng(0).normal(scale=0.3, size=(1, 1, 8, 8))
+    theory, start = (
+        lf.theory.EffectiveFlow(),
+        np.random.default_rng(0).normal(scale=0.3, size=(1, 1, 8, 8)),
+    )
     fields, gradients = jnp.asarray(np.random.default_rng(1).normal(size=(5, 1, 64))), []
     for largest in (256, 16):
         monkeypatch.setattr(base, "LARGEST_DENSE", largest)
         flow = theory.flow(task, neuron())
         assert flow.covariance.values.shape == ((64, 64) if largest == 256 else (8, 8))
-        gradients.append(jax.jit(jax.vmap(lambda w, flow=flow: flow({"weights": w})[1]["weights"]))(fields))
+        gradients.append(
+            jax.jit(jax.vmap(lambda w, flow=flow: flow({"weights": w})[1]["weights"]))(fields)
+        )
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=0, atol=1e-12)
     assert np.abs(gradients[0]).max() > 0.1
     found = lf.solve(task, theory, network=neuron(), initial=start, times=TIMES[:3])
@@ -349,17 +377,25 @@ def test_without_times_it_ends_when_all_rest():
     assert found.stopped == "at rest" and found.weights.shape[1] == len(found.times)
     assert np.isfinite(found.events["rest"]).all() and found.times[0] == 0
     slowest = found.events["rest"].max()
-    assert found.times[-2] < slowest <= found.times[-1]  # nothing is recorded after all have come to rest
+    assert (
+        found.times[-2] < slowest <= found.times[-1]
+    )  # nothing is recorded after all have come to rest
     assert (np.diff(found.times) > 0).all() and len(found.times) > 25
     flow = LINEAR.flow(gaussians(), neuron())
     for m, when in enumerate(found.events["rest"]):
         after = found.times >= when
         speeds = np.array([_speed(flow, w) for w in found.weights[m]])
-        assert (speeds[after] <= 1e-4 * (1 + 1e-3)).all() and (speeds[~after] > 1e-4 * (1 - 1e-3)).all()
+        assert (speeds[after] <= 1e-4 * (1 + 1e-3)).all() and (
+            speeds[~after] > 1e-4 * (1 - 1e-3)
+        ).all()
     # A wave, never localized at the end.
     assert np.isnan(found.events["onset"]).all()
     short = solve(times=None, rest=1e-4, until=3.0)
-    assert short.stopped == "finished" and short.times[-1] == 3 and np.isnan(short.events["rest"]).all()
+    assert (
+        short.stopped == "finished"
+        and short.times[-1] == 3
+        and np.isnan(short.events["rest"]).all()
+    )
     # Who starts at rest has rested from the start.
     still = solve(times=None, rest=1e-3, until=500.0, initial=found.final)
     np.testing.assert_array_equal(still.events["rest"], 0)
@@ -395,7 +431,9 @@ def test_a_member_that_runs_away_spoils_no_other():
     found = solve(theory=Runaway(), initial=start)
     assert [one.kind for one in found.outcome] == ["ok", "non-finite", "ok"]
     assert found.outcome[1].step == 1  # the first record it did not reach
-    assert np.isfinite(found.weights[[0, 2]]).all() and np.abs(found.weights[[0, 2], -1]).max() < 0.01
+    assert (
+        np.isfinite(found.weights[[0, 2]]).all() and np.abs(found.weights[[0, 2], -1]).max() < 0.01
+    )
     np.testing.assert_array_equal(found.weights[1, 0], start[1])
     assert np.isnan(found.events["rest"][1]) and np.isnan(found.events["onset"][1])
 

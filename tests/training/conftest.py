@@ -41,7 +41,9 @@ def offer():
     tasks.EXACT.clear()
 
     def enter(gradient, applies=lambda task, network: True):
-        tasks.EXACT.append(lambda *of: Offered(gradient, *of) if gradient and applies(*of) else None)
+        tasks.EXACT.append(
+            lambda *of: Offered(gradient, *of) if gradient and applies(*of) else None
+        )
 
     yield enter
     tasks.EXACT[:] = before

@@ -46,17 +46,22 @@ def run(task=None, network=None, **changes):
     share a program.
     """
     record = {
-        name: changes.pop(name, usual) for name, usual in (("every", 10), ("what", ("weights",)), ("evaluate", 20))
+        name: changes.pop(name, usual)
+        for name, usual in (("every", 10), ("what", ("weights",)), ("evaluate", 20))
     }
     settings = {"steps": 50, "batch": 10, "members": 3, "learning_rate": 0.05}
     settings |= {"record": lf.Record(**record)} | changes
-    return lf.train(task or gaussians(), network or lf.networks.SingleNeuron(init_scale=0.1), **settings)
+    return lf.train(
+        task or gaussians(), network or lf.networks.SingleNeuron(init_scale=0.1), **settings
+    )
 
 
 def gradients_on_the_spot(task, network, **changes):
     """The gradients of many steps at one and the same point, each (member, step, …), and the run they are from."""
     standing = run(task, network, learning_rate=STILL, every=1, **changes)
-    parameters = {name: standing.series[name] for name in engine.PARAMETERS if name in standing.series}
+    parameters = {
+        name: standing.series[name] for name in engine.PARAMETERS if name in standing.series
+    }
     return {name: -np.diff(values, axis=1) / STILL for name, values in parameters.items()}, standing
 
 
@@ -71,7 +76,9 @@ def trained_by_hand(task, network, *, seed, member, steps, batch, change):
     key = member_keys(seed, member + 1, 0)[member]
     found = [params["weights"]]
     for step in range(steps):
-        gradient = _gradient(task, network, params, jax.random.fold_in(key, step), class_counts(task, batch))
+        gradient = _gradient(
+            task, network, params, jax.random.fold_in(key, step), class_counts(task, batch)
+        )
         params = jax.tree.map(jnp.add, params, change(gradient, params, step))
         found.append(params["weights"])
     return np.stack(found)

@@ -18,15 +18,23 @@ WHOLE = "a whole number from"
 
 
 def task(lf: Any, **values: Any) -> Any:
-    return lf.Discrimination(lf.stimuli.Ising((8,), coupling=0.3), lf.stimuli.Ising((8,), coupling=0.7), **values)
+    return lf.Discrimination(
+        lf.stimuli.Ising((8,), coupling=0.3), lf.stimuli.Ising((8,), coupling=0.7), **values
+    )
 
 
 def train(what: str, expected: str, got: str, advice: str, /, **changes: Any) -> Mistake:
     """A call of `train` with something wrong; a value may be a function of the package that makes it."""
 
     def make(lf: Any) -> Any:
-        made = {name: value(lf) if isinstance(value, Later) else value for name, value in changes.items()}
-        first = (made.pop("task", None) or task(lf), made.pop("network", None) or lf.networks.SingleNeuron())
+        made = {
+            name: value(lf) if isinstance(value, Later) else value
+            for name, value in changes.items()
+        }
+        first = (
+            made.pop("task", None) or task(lf),
+            made.pop("network", None) or lf.networks.SingleNeuron(),
+        )
         return lf.train(*first, **({"steps": 2, "batch": 4} | made))
 
     return Mistake(make, what, expected, got, advice)
@@ -43,24 +51,41 @@ class Later:
 
 
 def count(name: str, value: Any, got: str, low: int = 1) -> Mistake:
-    return train(f"`{name}`", f"{WHOLE} {low} to", got, "Give a whole number in that range", **{name: value})
+    return train(
+        f"`{name}`", f"{WHOLE} {low} to", got, "Give a whole number in that range", **{name: value}
+    )
 
 
-def rate(value: Any, got: str, expected: str = "positive", advice: str = "Give a plain number") -> Mistake:
+def rate(
+    value: Any, got: str, expected: str = "positive", advice: str = "Give a plain number"
+) -> Mistake:
     return train("`learning_rate`", expected, got, advice, learning_rate=value)
 
 
 def schedule(function: Any, got: str) -> Mistake:
-    return rate(function, got, "a function of the step that returns one number", "optax.cosine_decay_schedule")
+    return rate(
+        function,
+        got,
+        "a function of the step that returns one number",
+        "optax.cosine_decay_schedule",
+    )
 
 
 def initial(value: Any, expected: str, got: str) -> Mistake:
-    return train("`initial`", expected, got, "Give (neuron, *shape) or (member, neuron, *shape)", initial=value)
+    return train(
+        "`initial`",
+        expected,
+        got,
+        "Give (neuron, *shape) or (member, neuron, *shape)",
+        initial=value,
+    )
 
 
 def optimizer(value: Any, got: str) -> Mistake:
     expected = "a function of `learning_rate` that returns an optax transformation"
-    return train("`optimizer`", expected, got, "functools.partial(optax.sgd, momentum=0.9)", optimizer=value)
+    return train(
+        "`optimizer`", expected, got, "functools.partial(optax.sgd, momentum=0.9)", optimizer=value
+    )
 
 
 def record(what: str, expected: str, got: str, advice: str, /, **values: Any) -> Mistake:
@@ -71,7 +96,9 @@ def discrimination(what: str, expected: str, got: str, advice: str, /, **values:
     return Mistake(lambda lf: task(lf, **values), what, expected, got, advice)
 
 
-def network(name: str, what: str, expected: str, got: str, advice: str, /, **values: Any) -> Mistake:
+def network(
+    name: str, what: str, expected: str, got: str, advice: str, /, **values: Any
+) -> Mistake:
     return Mistake(lambda lf: getattr(lf.networks, name)(**values), what, expected, got, advice)
 
 
@@ -101,11 +128,21 @@ LABELS, PROPORTIONS = "Give one number a class", "Give one positive number a cla
 MISTAKES = {
     # train
     "task a stimulus": train(
-        "`task`", "a Discrimination", "Ising(", "See `lf.Discrimination`", task=Later(lambda lf: lf.stimuli.Ising(8))
+        "`task`",
+        "a Discrimination",
+        "Ising(",
+        "See `lf.Discrimination`",
+        task=Later(lambda lf: lf.stimuli.Ising(8)),
     ),
-    "network a name": train("`network`", "a Network", "'committee'", "See `lf.", network="committee"),
+    "network a name": train(
+        "`network`", "a Network", "'committee'", "See `lf.", network="committee"
+    ),
     "network a class": train(
-        "`network`", "a Network", "SingleNeuron", "See `lf.", network=Later(lambda lf: lf.networks.SingleNeuron)
+        "`network`",
+        "a Network",
+        "SingleNeuron",
+        "See `lf.",
+        network=Later(lambda lf: lf.networks.SingleNeuron),
     ),
     "record a number": train("`record`", "a Record", "10", "See `lf.Record`", record=10),
     "steps zero": count("steps", 0, "0"),
@@ -165,12 +202,16 @@ MISTAKES = {
     "rate a text": rate("fast", "'fast'"),
     "rate none": rate(None, "None"),
     "rate empty": rate([], "an array of shape (0,)", "one number, or a one-dimensional array"),
-    "rate a table": rate([[0.1, 0.2]], "an array of shape (1, 2)", "one number, or a one-dimensional array"),
+    "rate a table": rate(
+        [[0.1, 0.2]], "an array of shape (1, 2)", "one number, or a one-dimensional array"
+    ),
     "one rate of many negative": rate([0.1, -0.2], "-0.2"),
     "schedule without a step": schedule(lambda: 0.1, "one that fails (<lambda>"),
     "schedule of text": schedule(lambda step: "slow", "one that fails ("),
     "schedule of several": schedule(two_rates, "one that returns"),
-    "schedule that raises": schedule(raising_value_error, "one that fails (first line second line)"),
+    "schedule that raises": schedule(
+        raising_value_error, "one that fails (first line second line)"
+    ),
     "estimator misspelled": train(
         "The estimator",
         "one of epochs, exact, independent, orbit, shared",
@@ -179,7 +220,11 @@ MISTAKES = {
         estimator="orbits",
     ),
     "estimator a list": train(
-        "The estimator", "one of epochs, exact, independent, orbit, shared", "['orbit']", "", estimator=["orbit"]
+        "The estimator",
+        "one of epochs, exact, independent, orbit, shared",
+        "['orbit']",
+        "",
+        estimator=["orbit"],
     ),
     "exact without a theory": train(
         "The estimator `exact`",
@@ -198,26 +243,44 @@ MISTAKES = {
         estimator="orbit",
     ),
     "optimizer misspelled": train(
-        "The optimizer", "one of adabelief, adagrad, adam", "'addam'", "Did you mean `adam`?", optimizer="addam"
+        "The optimizer",
+        "one of adabelief, adagrad, adam",
+        "'addam'",
+        "Did you mean `adam`?",
+        optimizer="addam",
     ),
-    "optimizer a number": train("The optimizer", "one of adabelief, adagrad, adam", "3", "", optimizer=3),
+    "optimizer a number": train(
+        "The optimizer", "one of adabelief, adagrad, adam", "3", "", optimizer=3
+    ),
     "optimizer without a rate": optimizer(lambda: None, "one that fails (<lambda>"),
     "optimizer of nothing": optimizer(lambda learning_rate: None, "None"),
     "initial a text": initial("zeros", "an array of numbers", "'zeros'"),
     "initial complex": initial([[1j] * 8], "an array of numbers", "1j"),
     "initial nan": initial([[NAN] + [0.0] * 7], "finite throughout", "1 nan or infinite"),
-    "initial of another lattice": initial(_ones(1, 9), "of shape (1, 8) or (1, 1, 8)", "shape (1, 9)"),
+    "initial of another lattice": initial(
+        _ones(1, 9), "of shape (1, 8) or (1, 1, 8)", "shape (1, 9)"
+    ),
     "initial of one axis": initial(_ones(8), "of shape (1, 8) or (1, 1, 8)", "shape (8,)"),
-    "initial of too many": initial(_ones(3, 1, 8), "of shape (1, 8) or (1, 1, 8)", "shape (3, 1, 8)"),
+    "initial of too many": initial(
+        _ones(3, 1, 8), "of shape (1, 8) or (1, 1, 8)", "shape (3, 1, 8)"
+    ),
     "initial empty": initial([], "a non-empty array", "shape (0,)"),
     "rest negative": train("`rest`", "zero or positive", "-1.0", "Give a small fraction", rest=-1),
-    "rest a text": train("`rest`", "zero or positive", "'soon'", "Give a plain number", rest="soon"),
+    "rest a text": train(
+        "`rest`", "zero or positive", "'soon'", "Give a plain number", rest="soon"
+    ),
     "progress no function": train(
         "`on_progress`", "a function", "True", "It is called between chunks", on_progress=True
     ),
-    "cancel no function": train("`cancel`", "a function", "False", "It is called between chunks", cancel=False),
+    "cancel no function": train(
+        "`cancel`", "a function", "False", "It is called between chunks", cancel=False
+    ),
     "several outputs for one neuron": train(
-        "The task for SingleNeuron", "one with a single output", "2 outputs", "Use `TwoLayer`", task=ONE_HOT
+        "The task for SingleNeuron",
+        "one with a single output",
+        "2 outputs",
+        "Use `TwoLayer`",
+        task=ONE_HOT,
     ),
     "outputs that do not divide": train(
         "`hidden`",
@@ -245,21 +308,39 @@ MISTAKES = {
         record=Later(lambda lf: lf.Record(evaluate=10)),
     ),
     # Record
-    "every zero": record("`every`", "a whole number of at least 1", "0", "Give a number of steps", every=0),
-    "every fractional": record("`every`", "a whole number of at least 1", "0.5", "Give a number of steps", every=0.5),
-    "every true": record("`every`", "a whole number of at least 1", "True", "Give a number of steps", every=True),
-    "evaluate negative": record("`evaluate`", "a whole number of at least 1", "-1", "or of samples", evaluate=-1),
+    "every zero": record(
+        "`every`", "a whole number of at least 1", "0", "Give a number of steps", every=0
+    ),
+    "every fractional": record(
+        "`every`", "a whole number of at least 1", "0.5", "Give a number of steps", every=0.5
+    ),
+    "every true": record(
+        "`every`", "a whole number of at least 1", "True", "Give a number of steps", every=True
+    ),
+    "evaluate negative": record(
+        "`evaluate`", "a whole number of at least 1", "-1", "or of samples", evaluate=-1
+    ),
     "what a text": record("`what`", "a tuple of names", "'weights'", "For example", what="weights"),
     "what none": record("`what`", "a tuple of names", "None", "For example", what=None),
     "what misspelled": record(
-        "A recorded quantity", "accuracy, biases, ipr", "'lost'", "Did you mean `loss`?", what=("lost",)
+        "A recorded quantity",
+        "accuracy, biases, ipr",
+        "'lost'",
+        "Did you mean `loss`?",
+        what=("lost",),
     ),
     "what a number": record("A recorded quantity", "accuracy, biases, ipr", "3", "", what=(3,)),
     # Discrimination
     "one class": classes(
-        lambda lf: [lf.stimuli.Ising(8)], "The stimuli of a task", "at least two", "1", "Give one stimulus a class"
+        lambda lf: [lf.stimuli.Ising(8)],
+        "The stimuli of a task",
+        "at least two",
+        "1",
+        "Give one stimulus a class",
     ),
-    "class a number": classes(lambda lf: [lf.stimuli.Ising(8), 3], "`stimuli`", "a stimulus", "3", "Choose one of"),
+    "class a number": classes(
+        lambda lf: [lf.stimuli.Ising(8), 3], "`stimuli`", "a stimulus", "3", "Choose one of"
+    ),
     "class a class": classes(
         lambda lf: [lf.stimuli.Ising, lf.stimuli.Ising],
         "`stimuli`",
@@ -285,13 +366,24 @@ MISTAKES = {
         "`labels`", "one-hot, signs, zero-one", "'sign'", "Did you mean `signs`?", labels="sign"
     ),
     "labels too many": discrimination(
-        "`labels`", "one number for each of 2 classes", "(0.0, 1.0, 2.0)", "Add or drop", labels=(0, 1, 2)
+        "`labels`",
+        "one number for each of 2 classes",
+        "(0.0, 1.0, 2.0)",
+        "Add or drop",
+        labels=(0, 1, 2),
     ),
-    "labels empty": discrimination("`labels`", "one number for each of 2 classes", "()", "Add or drop", labels=()),
+    "labels empty": discrimination(
+        "`labels`", "one number for each of 2 classes", "()", "Add or drop", labels=()
+    ),
     "labels a number": discrimination("`labels`", "a sequence of numbers", "1", LABELS, labels=1),
     "labels nan": discrimination("`labels`", "finite", "(0, nan)", LABELS, labels=(0, NAN)),
     "labels for the cross-entropy": discrimination(
-        "`labels`", "0 and 1, or one-hot", "'signs'", "Use labels 0 and 1", labels="signs", loss="cross-entropy"
+        "`labels`",
+        "0 and 1, or one-hot",
+        "'signs'",
+        "Use labels 0 and 1",
+        labels="signs",
+        loss="cross-entropy",
     ),
     "proportions negative": discrimination(
         "`proportions`", "positive", "(-0.5, 1.5)", "Leave out a class", proportions=(-0.5, 1.5)
@@ -300,33 +392,73 @@ MISTAKES = {
         "`proportions`", "positive", "(0.0, 1.0)", "Leave out a class", proportions=(0, 1)
     ),
     "proportions too few": discrimination(
-        "`proportions`", "one number for each of 2 classes", "(1.0,)", "Add or drop", proportions=(1,)
+        "`proportions`",
+        "one number for each of 2 classes",
+        "(1.0,)",
+        "Add or drop",
+        proportions=(1,),
     ),
     "proportions a text": discrimination(
         "`proportions`", "a sequence of numbers", "'half'", PROPORTIONS, proportions="half"
     ),
-    "proportions infinite": discrimination("`proportions`", "finite", "(1, inf)", PROPORTIONS, proportions=(1, INF)),
-    "loss misspelled": discrimination(
-        "`loss`", "absolute, cross-entropy, mse", "'crossentropy'", "Did you mean `cross-entropy`?", loss="crossentropy"
+    "proportions infinite": discrimination(
+        "`proportions`", "finite", "(1, inf)", PROPORTIONS, proportions=(1, INF)
     ),
-    "penalty negative": discrimination("`l2`", "zero or positive", "-0.1", "Give a plain number", l2=-0.1),
+    "loss misspelled": discrimination(
+        "`loss`",
+        "absolute, cross-entropy, mse",
+        "'crossentropy'",
+        "Did you mean `cross-entropy`?",
+        loss="crossentropy",
+    ),
+    "penalty negative": discrimination(
+        "`l2`", "zero or positive", "-0.1", "Give a plain number", l2=-0.1
+    ),
     "field misspelled": discrimination(
-        "A field of Discrimination", "labels, loss", "'label'", "Did you mean `labels`?", label="signs"
+        "A field of Discrimination",
+        "labels, loss",
+        "'label'",
+        "Did you mean `labels`?",
+        label="signs",
     ),
     # networks
     "activation misspelled": network(
-        "SingleNeuron", "`activation`", "identity, relu", "'rely'", "Did you mean `relu`?", activation="rely"
+        "SingleNeuron",
+        "`activation`",
+        "identity, relu",
+        "'rely'",
+        "Did you mean `relu`?",
+        activation="rely",
     ),
     "init misspelled": network(
-        "SingleNeuron", "`init`", "basis, bump, glorot", "'xavier'", "Choose one from that list", init="xavier"
+        "SingleNeuron",
+        "`init`",
+        "basis, bump, glorot",
+        "'xavier'",
+        "Choose one from that list",
+        init="xavier",
     ),
-    "init scale zero": network("SingleNeuron", "`init_scale`", "positive", "0.0", "Give a plain number", init_scale=0),
-    "hidden zero": network("Committee", "`hidden`", "a whole number from 1 to 100000", "0", "in that range", hidden=0),
+    "init scale zero": network(
+        "SingleNeuron", "`init_scale`", "positive", "0.0", "Give a plain number", init_scale=0
+    ),
+    "hidden zero": network(
+        "Committee", "`hidden`", "a whole number from 1 to 100000", "0", "in that range", hidden=0
+    ),
     "hidden fractional": network(
-        "TwoLayer", "`hidden`", "a whole number from 1 to 100000", "2.5", "in that range", hidden=2.5
+        "TwoLayer",
+        "`hidden`",
+        "a whole number from 1 to 100000",
+        "2.5",
+        "in that range",
+        hidden=2.5,
     ),
     "bias misspelled": network(
-        "Committee", "`bias`", "fixed, halves, none, trained", "'half'", "Did you mean `halves`?", bias="half"
+        "Committee",
+        "`bias`",
+        "fixed, halves, none, trained",
+        "'half'",
+        "Did you mean `halves`?",
+        bias="half",
     ),
     "bias infinite": network(
         "Committee", "`bias_value`", "a finite number", "inf", "Give a plain number", bias_value=INF
@@ -345,7 +477,10 @@ def main() -> dict[str, Any]:
     for name, mistake in MISTAKES.items():
         begin, before = time.perf_counter(), engine.TRACES["advance"]
         outcomes[name] = attempt(mistake)
-        outcomes[name] |= {"seconds": time.perf_counter() - begin, "traced": engine.TRACES["advance"] - before}
+        outcomes[name] |= {
+            "seconds": time.perf_counter() - begin,
+            "traced": engine.TRACES["advance"] - before,
+        }
     return outcomes
 
 

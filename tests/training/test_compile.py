@@ -21,7 +21,10 @@ def traces(expected):
 
 def pair(cls, **values):
     """Two stimuli of a class, with these numbers."""
-    return [cls((8,), **{name: value * factor for name, value in values.items()}) for factor in (1.0, 0.9)]
+    return [
+        cls((8,), **{name: value * factor for name, value in values.items()})
+        for factor in (1.0, 0.9)
+    ]
 
 
 FAMILIES = {

@@ -35,7 +35,10 @@ def test_reruns_are_bit_identical(seed):
     for name in one.series:
         np.testing.assert_array_equal(one.series[name], two.series[name])
     np.testing.assert_array_equal(one.final, two.final)
-    assert not np.isclose(one.initial, other.initial).any() and not np.isclose(one.final, other.final).any()
+    assert (
+        not np.isclose(one.initial, other.initial).any()
+        and not np.isclose(one.final, other.final).any()
+    )
 
 
 def test_a_member_does_not_depend_on_the_others(seed):
@@ -50,7 +53,9 @@ def test_a_member_does_not_depend_on_the_others(seed):
 
 
 def test_chunks_do_not_matter(seed):
-    runs = {every: run(seed=seed, every=every, what=("weights", "loss")) for every in (1, 7, 50, 1000)}
+    runs = {
+        every: run(seed=seed, every=every, what=("weights", "loss")) for every in (1, 7, 50, 1000)
+    }
     assert {every: found.steps.tolist() for every, found in runs.items()} == {
         1: list(range(51)),
         7: [*range(0, 50, 7), 50],
@@ -81,12 +86,18 @@ def test_a_swept_number_is_each_member_s_own(seed):
     offsets = np.array([-1.0, 0.0, 1.0])
 
     def task(offset):
-        return lf.Discrimination(lf.stimuli.Gaussian((8,), xi=0.6, offset=offset), lf.stimuli.Gaussian((8,), xi=1.1))
+        return lf.Discrimination(
+            lf.stimuli.Gaussian((8,), xi=0.6, offset=offset), lf.stimuli.Gaussian((8,), xi=1.1)
+        )
 
-    together = run(task(offsets), neuron(init_scale=scales), learning_rate=rates, seed=seed, members=None)
+    together = run(
+        task(offsets), neuron(init_scale=scales), learning_rate=rates, seed=seed, members=None
+    )
     assert together.num_members == 3
     for m in range(3):
-        alone = run(task(offsets[m]), neuron(init_scale=scales[m]), learning_rate=rates[m], seed=seed)
+        alone = run(
+            task(offsets[m]), neuron(init_scale=scales[m]), learning_rate=rates[m], seed=seed
+        )
         np.testing.assert_allclose(together.weights[m], alone.weights[m], rtol=1e-10)
         np.testing.assert_allclose(together.times[m], alone.times, rtol=1e-14)
 
@@ -125,7 +136,9 @@ def test_a_diverging_member_says_so_and_spoils_no_other(seed):
     assert f"member 1 diverged at step {stop}" in repr(bad)
     np.testing.assert_allclose(bad.weights[1, :stop], by_hand[:stop], rtol=1e-9)
     last = bad.weights[1, stop - 1]
-    np.testing.assert_array_equal(bad.weights[1, stop:], np.broadcast_to(last, bad.weights[1, stop:].shape))
+    np.testing.assert_array_equal(
+        bad.weights[1, stop:], np.broadcast_to(last, bad.weights[1, stop:].shape)
+    )
     assert np.abs(bad.final).max() < engine.DIVERGED
 
 
@@ -135,11 +148,15 @@ def faulty():
 
     class Faulty(Stimulus):
         shape: tuple[int, ...] = lattice_field((8,))
-        chance: float = number(0.0, low=0, high=1, closed=True, help="how often a batch is not a number")
+        chance: float = number(
+            0.0, low=0, high=1, closed=True, help="how often a batch is not a number"
+        )
 
         def draw(self, key, num):
             white = jax.random.normal(key, (num, self.size))
-            return jnp.where(jax.random.uniform(jax.random.fold_in(key, 1)) < self.chance, jnp.nan, white)
+            return jnp.where(
+                jax.random.uniform(jax.random.fold_in(key, 1)) < self.chance, jnp.nan, white
+            )
 
         def covariance(self):
             return np.eye(1, self.size)[0]
@@ -165,14 +182,24 @@ def test_a_member_that_meets_nan_stops_there(faulty, seed):
     steps = np.asarray(jax.vmap(lambda step: meets_nan(keys[1], step))(jnp.arange(50)))
     stop = int(np.argmax(steps)) + 1
     assert steps.any() and not steps.all()
-    assert [str(one) for one in found.outcome] == ["ok", f"non-finite at step {stop}", "non-finite at step 1", "ok"]
+    assert [str(one) for one in found.outcome] == [
+        "ok",
+        f"non-finite at step {stop}",
+        "non-finite at step 1",
+        "ok",
+    ]
     assert np.isfinite(found.weights).all()
     for member, last in ((1, stop - 1), (2, 0)):
         rest = found.weights[member, last:]
         np.testing.assert_array_equal(rest, np.broadcast_to(rest[:1], rest.shape))
     assert stop == 1 or not np.array_equal(found.weights[1, 0], found.weights[1, stop - 1])
     assert not np.array_equal(found.weights[0, 0], found.weights[0, -1])
-    without = run(lf.Discrimination(faulty((8,), 0 * chances), faulty((8,), 0.0)), members=4, seed=seed, every=1)
+    without = run(
+        lf.Discrimination(faulty((8,), 0 * chances), faulty((8,), 0.0)),
+        members=4,
+        seed=seed,
+        every=1,
+    )
     for member in (0, 3):
         np.testing.assert_array_equal(found.weights[member], without.weights[member])
 
@@ -223,10 +250,16 @@ def test_other_errors_are_not_swallowed(every_record):
 def test_progress_tells_where_a_run_is(seed, every_record):
     told = []
     found = run(
-        seed=seed, steps=45, what=("weights", "loss"), learning_rate=[0.02, 0.04, 0.06], on_progress=told.append
+        seed=seed,
+        steps=45,
+        what=("weights", "loss"),
+        learning_rate=[0.02, 0.04, 0.06],
+        on_progress=told.append,
     )
     assert [progress.step for progress in told] == [0, 10, 20, 30, 40, 45]
-    assert {(progress.steps, progress.record_bytes) for progress in told} == {(45, found.manifest["record_bytes"])}
+    assert {(progress.steps, progress.record_bytes) for progress in told} == {
+        (45, found.manifest["record_bytes"])
+    }
     np.testing.assert_allclose([progress.time for progress in told], found.times.mean(axis=0))
     seconds = [progress.seconds for progress in told]
     assert seconds == sorted(seconds) and seconds[1] > 0
@@ -257,7 +290,11 @@ def test_rest_ends_a_run_early(offer):
     for rest in (1e-1, 1e-3):
         early = run(**settings, rest=rest)
         w = whole.weights.reshape(3, -1, 8)
-        speed = np.linalg.norm(np.diff(w, axis=1), axis=-1) / np.linalg.norm(w[:, 1:], axis=-1) / np.diff(whole.times)
+        speed = (
+            np.linalg.norm(np.diff(w, axis=1), axis=-1)
+            / np.linalg.norm(w[:, 1:], axis=-1)
+            / np.diff(whole.times)
+        )
         expected = 2 + int(np.argmax((speed <= rest).all(axis=0)))
         assert early.stopped == "at rest" and len(early.steps) == expected < len(whole.steps)
         np.testing.assert_array_equal(early.weights, whole.weights[:, :expected])
@@ -281,13 +318,21 @@ def test_rest_waits_for_every_member_and_knows_the_schedule(offer):
 
 @pytest.mark.parametrize("shape", ((8,), (3, 4)), ids=str)
 def test_reducers_are_functions_of_the_weights(shape, seed):
-    ring, torus = gaussians(), lf.Discrimination(*[lf.stimuli.Gaussian((3, 4), xi=0.3 * n) for n in (1, 2)])
-    neuron, committee = lf.networks.SingleNeuron(init_scale=0.1), lf.networks.Committee(2, init_scale=0.1)
+    ring, torus = (
+        gaussians(),
+        lf.Discrimination(*[lf.stimuli.Gaussian((3, 4), xi=0.3 * n) for n in (1, 2)]),
+    )
+    neuron, committee = (
+        lf.networks.SingleNeuron(init_scale=0.1),
+        lf.networks.Committee(2, init_scale=0.1),
+    )
     task, network = (ring, neuron) if shape == (8,) else (torus, committee)
     found = run(task, network, seed=seed, what=("weights", "ipr", "norm", "peak"))
     assert found.weights.shape == (3, 6, network.hidden, *shape)
     flat = found.weights.reshape(3, 6, network.hidden, -1)
-    np.testing.assert_allclose(found.series["ipr"], inverse_participation_ratio(flat, 1), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.series["ipr"], inverse_participation_ratio(flat, 1), rtol=1e-12
+    )
     np.testing.assert_allclose(found.series["norm"], np.linalg.norm(flat, axis=-1), rtol=1e-12)
     np.testing.assert_array_equal(found.series["peak"], peak_position(found.weights, len(shape)))
     reduced = run(task, network, seed=seed, what=("ipr", "peak"))
@@ -323,7 +368,9 @@ def check_xarray(found):
     assert repr(lf.from_json(again["network"])) == repr(lf.networks.TwoLayer(2, init_scale=0.1))
 
 
-@pytest.mark.parametrize("what", (("weights", "loss"), ("ipr", "norm", "peak"), ("accuracy",), ()), ids=str)
+@pytest.mark.parametrize(
+    "what", (("weights", "loss"), ("ipr", "norm", "peak"), ("accuracy",), ()), ids=str
+)
 def test_memory_is_known_beforehand(what, seed):
     found = run(seed=seed, what=what, every=7)
     assert found.manifest["record_bytes"] == sum(values.nbytes for values in found.series.values())
@@ -331,7 +378,10 @@ def test_memory_is_known_beforehand(what, seed):
 
 def test_too_much_memory_is_refused_before_anything_runs():
     before = engine.TRACES["advance"]
-    with pytest.raises(lf.InputError, match=r"memory for records must be at most 4 GB, got 19.2 GB. Record less often"):
+    with pytest.raises(
+        lf.InputError,
+        match=r"memory for records must be at most 4 GB, got 19.2 GB. Record less often",
+    ):
         run(steps=10**8, every=1, batch=14)
     assert engine.TRACES["advance"] == before
     assert run(steps=1, what=("ipr",)).stopped == "finished"
@@ -340,7 +390,10 @@ def test_too_much_memory_is_refused_before_anything_runs():
 def test_zero_fields_have_no_ipr(seed):
     # A field of zeros is where the ratio is 0/0, in the record as in the trajectory.
     found = run(seed=seed, steps=1, initial=np.zeros((1, 8)), what=("weights", "ipr"))
-    assert np.isnan(found.ipr[:, 0]).all() and np.isnan(inverse_participation_ratio(found.weights[:, 0], 1)).all()
+    assert (
+        np.isnan(found.ipr[:, 0]).all()
+        and np.isnan(inverse_participation_ratio(found.weights[:, 0], 1)).all()
+    )
     assert "final IPR" in repr(found)
 
 
@@ -366,7 +419,9 @@ def test_what_is_said_of_a_run(seed):
     assert manifest["localfields"] == lf.__version__ and manifest["jax"] == jax.__version__
     assert manifest["precision"] == "float64" and manifest["matmul_precision"] == "highest"
     assert manifest["run_seconds"] >= 0 and manifest["compile_seconds"] >= 0 and manifest["device"]
-    assert repr(found).startswith("Trajectory: 1 members × 6 records × 1 neurons on (8,), flow time 0 … 2.5\n")
+    assert repr(found).startswith(
+        "Trajectory: 1 members × 6 records × 1 neurons on (8,), flow time 0 … 2.5\n"
+    )
 
 
 def test_single_precision_is_the_default(seed):
@@ -382,7 +437,10 @@ def test_single_precision_is_the_default(seed):
 
 OPTIMIZERS = {
     "adam": ("adam", lambda rate: optax.adam(rate)),
-    "momentum": (functools.partial(optax.sgd, momentum=0.9), lambda rate: optax.sgd(rate, momentum=0.9)),
+    "momentum": (
+        functools.partial(optax.sgd, momentum=0.9),
+        lambda rate: optax.sgd(rate, momentum=0.9),
+    ),
 }
 
 
@@ -396,7 +454,9 @@ def test_optimizer_is_optax_s_own(name, seed):
 
         def change(gradient, params, step, transform=transform):
             nonlocal memory
-            updates, memory = transform.update(gradient, memory if step else transform.init(params), params)
+            updates, memory = transform.update(
+                gradient, memory if step else transform.init(params), params
+            )
             return updates
 
         settings = {"seed": seed, "member": member, "steps": 12, "batch": 10, "change": change}
@@ -413,11 +473,15 @@ def test_schedule_is_a_rate_for_every_step(seed):
     np.testing.assert_allclose(np.diff(found.times), each, rtol=1e-12)
     np.testing.assert_allclose(found.times, np.append(0, np.cumsum(each)), rtol=1e-12)
     np.testing.assert_allclose(
-        found.weights[:, :21], run(seed=seed, learning_rate=0.1, every=1).weights[:, :21], atol=1e-13
+        found.weights[:, :21],
+        run(seed=seed, learning_rate=0.1, every=1).weights[:, :21],
+        atol=1e-13,
     )
     settings = {"seed": seed, "member": 2, "steps": 50, "batch": 10}
     change = lambda gradient, params, step: jax.tree.map(lambda g: -each[step] * g, gradient)  # noqa: E731
-    by_hand = trained_by_hand(gaussians(), lf.networks.SingleNeuron(init_scale=0.1), **settings, change=change)
+    by_hand = trained_by_hand(
+        gaussians(), lf.networks.SingleNeuron(init_scale=0.1), **settings, change=change
+    )
     np.testing.assert_allclose(found.weights[2], by_hand, rtol=0, atol=1e-12)
     assert found.specification["learning_rate"] == "schedule"
     np.testing.assert_array_equal(

@@ -12,7 +12,14 @@ from localfields import _spec
 from localfields._spec import fields, registered
 from localfields.tasks import TRACES
 from localfields.training import estimators
-from localfields.training.estimators import all_shifts, class_counts, exact_flow, orbit, orbit_extra, sampled
+from localfields.training.estimators import (
+    all_shifts,
+    class_counts,
+    exact_flow,
+    orbit,
+    orbit_extra,
+    sampled,
+)
 
 from .helpers import SIGMAS, gaussians, ising, run, worst, z_scores
 
@@ -24,7 +31,10 @@ def brute_force(weights, x, shape):
     fields_, draws = weights.reshape(-1, *shape), x.reshape(-1, *shape)
     axes, letters = tuple(range(1, len(shape) + 1)), "abc"[: len(shape)]
     moves = np.ndindex(*shape)
-    found = [np.einsum(f"n{letters},k{letters}->nk", np.roll(draws, [-m for m in by], axes), fields_) for by in moves]
+    found = [
+        np.einsum(f"n{letters},k{letters}->nk", np.roll(draws, [-m for m in by], axes), fields_)
+        for by in moves
+    ]
     return np.stack(found, axis=1)
 
 
@@ -34,7 +44,8 @@ def test_all_shifts(shape, limit, key, monkeypatch):
     monkeypatch.setattr(estimators, "LARGEST_DENSE_ORBIT", limit)
     size = int(np.prod(shape))
     weights, x = (
-        np.asarray(jax.random.normal(k, (n, size))) for k, n in zip(jax.random.split(key), (3, 5), strict=True)
+        np.asarray(jax.random.normal(k, (n, size)))
+        for k, n in zip(jax.random.split(key), (3, 5), strict=True)
     )
     found = all_shifts(jnp.asarray(weights), jnp.asarray(x), shape)
     assert found.shape == (5, size, 3)
@@ -68,7 +79,9 @@ def symmetric_stimuli():
             if cls is lf.stimuli.Ising:
                 values = [{"coupling": coupling} for coupling in (0.3, 0.7)]
             if cls is lf.stimuli.StudentT:
-                values = [value | {"nu": 20.0} for value in values]  # so that gradients have a standard error
+                values = [
+                    value | {"nu": 20.0} for value in values
+                ]  # so that gradients have a standard error
             try:
                 pair = [cls(shape, **value) for value in values]
             except lf.InputError:
@@ -79,7 +92,9 @@ def symmetric_stimuli():
 
 NETWORKS = {
     "neuron": lf.networks.SingleNeuron(init_scale=2.0),
-    "committee": lf.networks.Committee(3, "sigmoid", bias="trained", bias_value=0.3, init_scale=4.0),
+    "committee": lf.networks.Committee(
+        3, "sigmoid", bias="trained", bias_value=0.3, init_scale=4.0
+    ),
     "two-layer": lf.networks.TwoLayer(3, "relu", init_scale=2.0),
 }
 
@@ -122,7 +137,9 @@ def test_orbit_has_the_same_mean_and_less_variance(stimuli, key, draws_are_keys)
             assert worst(one - other, 0.0) < SIGMAS, part
         one, other = np.asarray(plain["weights"]), np.asarray(turned["weights"])
         spread = [((g - g.mean(axis=0)) ** 2).sum(axis=(1, 2)) for g in (one, other)]
-        assert z_scores(spread[0] - spread[1], 0.0) > SIGMAS, "the orbit does not reduce the variance"
+        assert z_scores(spread[0] - spread[1], 0.0) > SIGMAS, (
+            "the orbit does not reduce the variance"
+        )
 
 
 def test_orbit_of_stimuli_without_symmetry_would_be_caught(key, draws_are_keys):
@@ -133,12 +150,17 @@ def test_orbit_of_stimuli_without_symmetry_would_be_caught(key, draws_are_keys):
         "block": [lf.stimuli.BlockPulse((12,), n) for n in (2, 4)],
     }
     for name, stimuli in asymmetric.items():
-        draws = tuple(one.sample(key, SAMPLES * DRAWS).reshape(SAMPLES, DRAWS, 12) for one in stimuli)
+        draws = tuple(
+            one.sample(key, SAMPLES * DRAWS).reshape(SAMPLES, DRAWS, 12) for one in stimuli
+        )
         network = NETWORKS["neuron"]
         plain, turned = compiled(network, (12,))(network.initial(key, (12,)), draws)
-        assert worst(np.asarray(plain["weights"]) - np.asarray(turned["weights"]), 0.0) > SIGMAS, name
+        assert worst(np.asarray(plain["weights"]) - np.asarray(turned["weights"]), 0.0) > SIGMAS, (
+            name
+        )
         with pytest.raises(
-            lf.InputError, match="stimulus for the estimator `orbit` must be .* symmetric|invariant, got"
+            lf.InputError,
+            match="stimulus for the estimator `orbit` must be .* symmetric|invariant, got",
         ):
             run(lf.Discrimination(*stimuli), estimator="orbit")
 
@@ -149,7 +171,10 @@ def test_orbit_of_stimuli_without_symmetry_would_be_caught(key, draws_are_keys):
         (lambda: lf.stimuli.Gaussian((12,), xi=0.6, offset=0.3), "sign symmetric"),
         (lambda: lf.stimuli.Gaussian((12,), xi=0.6, offset=[0.0, 0.3]), "sign symmetric"),
         (lambda: lf.stimuli.SinglePulse((12,), coding="zero-one"), "sign symmetric"),
-        (lambda: lf.stimuli.Copula((12,), xi=0.6, marginal_law=lambda u: -np.log1p(-u)), "sign symmetric"),
+        (
+            lambda: lf.stimuli.Copula((12,), xi=0.6, marginal_law=lambda u: -np.log1p(-u)),
+            "sign symmetric",
+        ),
         (lambda: lf.stimuli.BlockPulse((12,)), "translation invariant"),
         (lambda: lf.stimuli.DenseGaussian((2,)), "translation invariant"),
     ],
@@ -184,8 +209,12 @@ def shift_average(x, shape):
 def three_classes(shape):
     """A task of three classes, and its `orbit` compiled: with and without what is known, two programs."""
     stimuli = [lf.stimuli.Gaussian(shape, xi=xi, kernel="periodized") for xi in (0.5, 0.8, 1.2)]
-    task = lf.Discrimination(*stimuli, labels=(-1.5, 0.0, 0.7), proportions=(0.2, 0.3, 0.5), l1=0.1, l2=0.2)
-    return task, jax.jit(lambda extra, params, draws: orbit(task, NEURON, extra, params, draws, (5, 5, 5)))
+    task = lf.Discrimination(
+        *stimuli, labels=(-1.5, 0.0, 0.7), proportions=(0.2, 0.3, 0.5), l1=0.1, l2=0.2
+    )
+    return task, jax.jit(
+        lambda extra, params, draws: orbit(task, NEURON, extra, params, draws, (5, 5, 5))
+    )
 
 
 @pytest.mark.parametrize("trust", (0.0, 0.4, 1.0))
@@ -193,18 +222,28 @@ def three_classes(shape):
 def test_knowing_what_the_draws_say_changes_nothing(shape, trust, key, draws_are_keys):
     # Where the covariance is the one that the draws happen to have, both ways are one sum in another order.
     task, estimate = three_classes(shape)
-    draws = [stimulus.sample(k, 5) for stimulus, k in zip(task.stimuli, jax.random.split(key, 3), strict=True)]
+    draws = [
+        stimulus.sample(k, 5)
+        for stimulus, k in zip(task.stimuli, jax.random.split(key, 3), strict=True)
+    ]
     params = NEURON.initial(key, shape)
 
     def loss_and_gradient(factor):
-        extra = [(jnp.asarray(factor * shift_average(np.asarray(x), shape)), jnp.asarray(trust)) for x in draws]
+        extra = [
+            (jnp.asarray(factor * shift_average(np.asarray(x), shape)), jnp.asarray(trust))
+            for x in draws
+        ]
         loss, gradient = estimate(extra if factor else None, params, draws)
         return np.append(gradient["weights"], loss)
 
     expected = loss_and_gradient(0.0)
-    np.testing.assert_allclose(loss_and_gradient(1.0), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        loss_and_gradient(1.0), expected, rtol=0, atol=1e-12 * np.abs(expected).max()
+    )
     # A factor in its place, such as a ½ that is lost, is far beyond that.
-    assert all(np.abs(loss_and_gradient(factor) - expected).min() > 1e-6 for factor in (0.5, 1.05, 2.0))
+    assert all(
+        np.abs(loss_and_gradient(factor) - expected).min() > 1e-6 for factor in (0.5, 1.05, 2.0)
+    )
 
 
 @functools.cache
@@ -215,7 +254,9 @@ def neuron_gradients(shape):
     @jax.jit
     def gradients(weights, extra, draws):
         counts = (draws[0].shape[1],) * 2
-        return jax.vmap(lambda x: orbit(task, NEURON, extra, {"weights": weights}, x, counts)[1]["weights"][0])(draws)
+        return jax.vmap(
+            lambda x: orbit(task, NEURON, extra, {"weights": weights}, x, counts)[1]["weights"][0]
+        )(draws)
 
     return lambda *given: np.asarray(gradients(*given))
 
@@ -230,7 +271,8 @@ def test_what_is_known_changes_no_mean(stimuli, key, draws_are_keys):
     for_params, *for_draws = jax.random.split(key, 3)
     shape, many = stimuli[0].shape, 4 * SAMPLES
     draws = tuple(
-        one.sample(k, many * DRAWS).reshape(many, DRAWS, one.size) for one, k in zip(stimuli, for_draws, strict=True)
+        one.sample(k, many * DRAWS).reshape(many, DRAWS, one.size)
+        for one, k in zip(stimuli, for_draws, strict=True)
     )
     weights, gradients = NEURON.initial(for_params, shape)["weights"], neuron_gradients(shape)
     unknown = gradients(weights, None, draws)
@@ -265,7 +307,9 @@ FIELDS = {
 )
 def test_what_is_known_lowers_the_variance(stimulus, key, draws_are_keys):
     stimuli = [stimulus((20,), xi=xi) for xi in (1.0, 2.0)]
-    draws = tuple(one.sample(k, 2000)[:, None] for one, k in zip(stimuli, jax.random.split(key), strict=True))
+    draws = tuple(
+        one.sample(k, 2000)[:, None] for one, k in zip(stimuli, jax.random.split(key), strict=True)
+    )
     extra = knowledge(stimuli)
     untrusting = [(row, jnp.zeros(())) for row, _ in extra]
     for name, field in FIELDS.items():
@@ -281,7 +325,12 @@ def test_what_is_known_lowers_the_variance(stimulus, key, draws_are_keys):
 
 def test_tails_decide_how_far_the_control_variate_is_trusted():
     # The normal law, lighter tails, κ = 9, no kurtosis.
-    laws = (lf.stimuli.Gaussian, lf.stimuli.NLGP, lf.stimuli.StudentT, functools.partial(lf.stimuli.Kur, k=3.0))
+    laws = (
+        lf.stimuli.Gaussian,
+        lf.stimuli.NLGP,
+        lf.stimuli.StudentT,
+        functools.partial(lf.stimuli.Kur, k=3.0),
+    )
     task = lf.Discrimination(*[law((12,), xi=0.6) for law in laws])
     extra = orbit_extra(task, NEURON)
     np.testing.assert_allclose([trust for _, trust in extra], [1.0, 1.0, 0.5, 0.0], rtol=1e-6)
@@ -306,9 +355,18 @@ def doubled():
 def test_only_what_is_known_is_used(doubled):
     known = gaussians(labels="signs")
     assert orbit_extra(known, NEURON) is not None
-    for task in (gaussians(loss="cross-entropy"), gaussians(loss="absolute"), gaussians(labels="one-hot")):
+    for task in (
+        gaussians(loss="cross-entropy"),
+        gaussians(loss="absolute"),
+        gaussians(labels="one-hot"),
+    ):
         assert orbit_extra(task, NEURON) is None
-    others = (doubled(), lf.networks.SingleNeuron("tanh"), lf.networks.Committee(1), lf.networks.TwoLayer(2))
+    others = (
+        doubled(),
+        lf.networks.SingleNeuron("tanh"),
+        lf.networks.Committee(1),
+        lf.networks.TwoLayer(2),
+    )
     assert all(orbit_extra(known, network) is None for network in others)
 
 
@@ -345,7 +403,9 @@ def test_every_member_has_its_own_covariance(seed):
 def test_shared_members_see_the_same_draws(seed):
     start = np.cos(np.arange(8.0))[None]
     together = run(estimator="shared", seed=seed, initial=start)
-    np.testing.assert_array_equal(together.weights, np.broadcast_to(together.weights[:1], together.weights.shape))
+    np.testing.assert_array_equal(
+        together.weights, np.broadcast_to(together.weights[:1], together.weights.shape)
+    )
     apart = run(estimator="independent", seed=seed, initial=start)
     assert not any(np.array_equal(apart.final[0], other) for other in apart.final[1:])
 
@@ -384,28 +444,38 @@ def test_counts_add_up_and_are_near(key):
         task = ising(couplings=(0.1, 0.2, 0.3), proportions=tuple(drawn))
         for batch in (30, 31, 32, 100, 999):
             counts = class_counts(task, batch)
-            assert sum(counts) == batch and np.abs(np.array(counts) - np.array(task.priors) * batch).max() < 1
+            assert (
+                sum(counts) == batch
+                and np.abs(np.array(counts) - np.array(task.priors) * batch).max() < 1
+            )
 
 
 def test_a_class_without_a_draw_is_refused():
     with pytest.raises(
-        lf.InputError, match="`batch` must be large enough to hold a draw of every class, got 4. The rar"
+        lf.InputError,
+        match="`batch` must be large enough to hold a draw of every class, got 4. The rar",
     ):
         class_counts(ising(proportions=(0.01, 0.99)), 4)
-    with pytest.raises(lf.InputError, match="`evaluate` must be large enough to hold a draw of every class, got 20"):
+    with pytest.raises(
+        lf.InputError, match="`evaluate` must be large enough to hold a draw of every class, got 20"
+    ):
         run(ising(proportions=(0.01, 0.99)), batch=100)
 
 
 def test_a_batch_is_drawn_without_waste(monkeypatch):
     asked = []
     draw = lf.stimuli.Ising.draw
-    monkeypatch.setattr(lf.stimuli.Ising, "draw", lambda self, key, num: asked.append(num) or draw(self, key, num))
+    monkeypatch.setattr(
+        lf.stimuli.Ising, "draw", lambda self, key, num: asked.append(num) or draw(self, key, num)
+    )
     task, network = ising(proportions=(0.3, 0.7)), lf.networks.SingleNeuron()
     for estimator in (sampled, orbit):
         asked.clear()
         params = {"weights": jnp.ones((1, 8))}
         counts = class_counts(task, 7)
-        jax.eval_shape(lambda e=estimator, p=params, n=counts: e(task, network, None, p, jax.random.key(0), n))
+        jax.eval_shape(
+            lambda e=estimator, p=params, n=counts: e(task, network, None, p, jax.random.key(0), n)
+        )
         assert asked == [2, 5]
 
 
@@ -418,23 +488,30 @@ RATES = np.linspace(0.5, 2.0, 8)
 def toy_gradient(task, network, params):
     """A bowl, whose sides depend on a number of the task."""
     off = params["weights"] - CENTER[None]
-    return jnp.sum(RATES[None] * off**2), {"weights": 2 * RATES[None] * off + 2 * task.l2 * params["weights"]}
+    return jnp.sum(RATES[None] * off**2), {
+        "weights": 2 * RATES[None] * off + 2 * task.l2 * params["weights"]
+    }
 
 
 def test_exact_is_plain_gradient_descent(offer, seed):
     offer(toy_gradient)
-    found = run(gaussians(l2=[0.0, 0.1, 0.2]), estimator="exact", seed=seed, every=1, learning_rate=0.05)
+    found = run(
+        gaussians(l2=[0.0, 0.1, 0.2]), estimator="exact", seed=seed, every=1, learning_rate=0.05
+    )
     w = found.initial[:, 0]
     for step in range(51):
         np.testing.assert_allclose(found.weights[:, step, 0], w, rtol=0, atol=1e-12)
         w = w - 0.05 * (2 * RATES * (w - CENTER) + 2 * np.array([[0.0], [0.1], [0.2]]) * w)
-    assert np.abs(found.final[0, 0] - CENTER).max() < 0.1 < np.abs(found.initial[0, 0] - CENTER).max()
+    assert (
+        np.abs(found.final[0, 0] - CENTER).max() < 0.1 < np.abs(found.initial[0, 0] - CENTER).max()
+    )
 
 
 def test_the_first_theory_that_applies_is_asked(offer):
     network, task = lf.networks.SingleNeuron(), gaussians()
     with pytest.raises(
-        lf.InputError, match="`exact` must be asked for where a theory knows the gradient, got SingleNeuron on"
+        lf.InputError,
+        match="`exact` must be asked for where a theory knows the gradient, got SingleNeuron on",
     ):
         exact_flow(task, network)
     offer(None)
@@ -446,5 +523,7 @@ def test_the_first_theory_that_applies_is_asked(offer):
 
 def test_exact_is_refused_where_no_theory_applies(offer):
     offer(toy_gradient, lambda task, network: isinstance(network, lf.networks.SingleNeuron))
-    with pytest.raises(lf.InputError, match='got Committee on Gaussian, Gaussian. Use "orbit" or "independent"'):
+    with pytest.raises(
+        lf.InputError, match='got Committee on Gaussian, Gaussian. Use "orbit" or "independent"'
+    ):
         run(network=lf.networks.Committee(2), estimator="exact")

@@ -32,15 +32,24 @@ RATE, STEPS, BATCH, MEMBERS = 0.05, 20, 10, 2000
 
 
 def linear_task(**changes):
-    stimuli = (lf.stimuli.Gaussian((8,), xi=0.6, offset=0.6), lf.stimuli.Gaussian((8,), xi=1.0, offset=-0.3, scale=1.2))
-    return lf.Discrimination(*stimuli, **({"labels": (-0.5, 1.0), "proportions": (0.3, 0.7), "l2": 0.5} | changes))
+    stimuli = (
+        lf.stimuli.Gaussian((8,), xi=0.6, offset=0.6),
+        lf.stimuli.Gaussian((8,), xi=1.0, offset=-0.3, scale=1.2),
+    )
+    return lf.Discrimination(
+        *stimuli, **({"labels": (-0.5, 1.0), "proportions": (0.3, 0.7), "l2": 0.5} | changes)
+    )
 
 
 def features(task, network):
     """The matrix P of φ = P (x, 1), and which parameters are penalized."""
     inputs, hidden = np.eye(task.size + 1), network.hidden
     rows = np.tile(inputs[:-1], (hidden, 1)) / hidden
-    biases = np.tile(inputs[-1:], (hidden, 1)) / hidden if getattr(network, "bias", "none") == "trained" else inputs[:0]
+    biases = (
+        np.tile(inputs[-1:], (hidden, 1)) / hidden
+        if getattr(network, "bias", "none") == "trained"
+        else inputs[:0]
+    )
     return np.concatenate([rows, biases]), np.arange(len(rows) + len(biases)) < len(rows)
 
 
@@ -99,12 +108,24 @@ def start_of(network):
 
 def trained(network, seed, **changes):
     weights, _ = start_of(network)
-    settings = {"steps": STEPS, "batch": BATCH, "members": MEMBERS, "learning_rate": RATE, "every": 1}
+    settings = {
+        "steps": STEPS,
+        "batch": BATCH,
+        "members": MEMBERS,
+        "learning_rate": RATE,
+        "every": 1,
+    }
     found = run(
-        linear_task(), network, **(settings | {"what": ("weights", "biases")} | changes), seed=seed, initial=weights
+        linear_task(),
+        network,
+        **(settings | {"what": ("weights", "biases")} | changes),
+        seed=seed,
+        initial=weights,
     )
     parts = [
-        found.series[name].reshape(MEMBERS, STEPS + 1, -1) for name in ("weights", "biases") if name in found.series
+        found.series[name].reshape(MEMBERS, STEPS + 1, -1)
+        for name in ("weights", "biases")
+        if name in found.series
     ]
     return np.concatenate(parts, axis=-1)
 
@@ -123,7 +144,9 @@ def test_quadratic_has_the_exact_mean_and_variance(name, seed):
         "rate 5 % off": closed_form(linear_task(), network, start, rate=1.05 * RATE),
         "start 5 % off": closed_form(linear_task(), network, 1.05 * start),
     }
-    assert {name for name, expected in wrong.items() if misfit(theta, *expected)[0] > SIGMAS} == set(wrong)
+    assert {
+        name for name, expected in wrong.items() if misfit(theta, *expected)[0] > SIGMAS
+    } == set(wrong)
     twice = closed_form(linear_task(), network, start, batch=2 * BATCH)
     assert misfit(theta, *twice)[0] < SIGMAS < misfit(theta, *twice)[1]
 
@@ -138,7 +161,9 @@ def test_a_trainer_that_reuses_its_batch_is_caught(reuse, key):
         gradient = 2 * task.l2 * theta
         for c, stimulus in enumerate(task.stimuli):
             drawn = jax.random.fold_in(key, 2 * (0 if reuse else step) + c)
-            x = np.asarray(stimulus.sample(drawn, MEMBERS * counts[c])).reshape(MEMBERS, counts[c], 8)
+            x = np.asarray(stimulus.sample(drawn, MEMBERS * counts[c])).reshape(
+                MEMBERS, counts[c], 8
+            )
             off = np.einsum("mni,mi->mn", x, theta) - task.targets()[c, 0]
             gradient = gradient + 2 * task.priors[c] * np.einsum("mn,mni->mi", off, x) / counts[c]
         theta = theta - RATE * gradient
@@ -155,7 +180,13 @@ def series(task, network, estimator, seed, initial, **changes):
     """Gradients at one point, (sample, N), in time order for each member, and the run."""
     members = {"independent": 16, "shared": 2, "orbit": 8}[estimator]
     steps = {"independent": 100, "shared": 800, "orbit": 100}[estimator]
-    settings = {"estimator": estimator, "members": members, "steps": steps, "seed": seed, "initial": initial}
+    settings = {
+        "estimator": estimator,
+        "members": members,
+        "steps": steps,
+        "seed": seed,
+        "initial": initial,
+    }
     found, standing = gradients_on_the_spot(task, network, **(settings | changes))
     gradients = found["weights"][:, :, 0]
     return (gradients[:1] if estimator == "shared" else gradients), standing
@@ -192,7 +223,9 @@ def wrong_gradients(task, of_class, w):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_mean_gradient_on_gaussian_data(estimator, seed):
     task, w = gaussians(), 0.5 * np.cos(np.arange(8.0))
-    found, _ = series(task, lf.networks.SingleNeuron(), estimator, seed, w[None], batch=20, what=("weights",))
+    found, _ = series(
+        task, lf.networks.SingleNeuron(), estimator, seed, w[None], batch=20, what=("weights",)
+    )
     found = found.reshape(-1, 8)
     assert worst(found, relu_gradient(task, gaussian_f, w)) < SIGMAS
     wrong = wrong_gradients(task, gaussian_f, w)
@@ -221,7 +254,12 @@ W9 = 0.5 * np.cos(np.arange(9.0))
 
 
 def test_formula_is_the_enumerated_gradient():
-    for values in ({}, {"labels": "signs"}, {"couplings": (0.3, 0.7, 1.0)}, {"proportions": (0.2, 0.8)}):
+    for values in (
+        {},
+        {"labels": "signs"},
+        {"couplings": (0.3, 0.7, 1.0)},
+        {"proportions": (0.2, 0.8)},
+    ):
         task, direct = ising_task(**values), 0.0
         for c, stimulus in enumerate(task.stimuli):
             s = STATES @ W9
@@ -235,11 +273,15 @@ def test_gradient_loss_and_accuracy_on_spins(estimator, seed):
     task = ising_task()
     what = ("weights", "loss", "accuracy") if estimator == "independent" else ("weights",)
     settings = {"batch": 20, "what": what, "evaluate": 200}
-    found, standing = series(task, lf.networks.SingleNeuron(), estimator, seed, W9[None], **settings)
+    found, standing = series(
+        task, lf.networks.SingleNeuron(), estimator, seed, W9[None], **settings
+    )
     expected = relu_gradient(task, ising_f, W9)
     assert worst(found.reshape(-1, 9), expected) < SIGMAS
     wrong = wrong_gradients(task, ising_f, W9)
-    assert {name for name, value in wrong.items() if worst(found.reshape(-1, 9), value) > SIGMAS} == set(wrong)
+    assert {
+        name for name, value in wrong.items() if worst(found.reshape(-1, 9), value) > SIGMAS
+    } == set(wrong)
 
     check_freshness(found - expected)
     if estimator == "independent":
@@ -255,9 +297,17 @@ def check_held_out(task, standing):
     by_states = sum(probabilities(s) @ (response - y) ** 2 / 2 for y, s in enumerate(task.stimuli))
     assert loss == pytest.approx(by_states, abs=1e-13)
     accuracy = (probabilities(zero) @ (response < 0.5) + probabilities(one) @ (response > 0.5)) / 2
-    np.testing.assert_allclose(standing.loss, np.broadcast_to(standing.loss[:1], standing.loss.shape), rtol=1e-6)
-    assert abs(z_scores(standing.loss[0], loss)) < SIGMAS < abs(z_scores(standing.loss[0], 2 * loss))
-    assert abs(z_scores(standing.accuracy[0], accuracy)) < SIGMAS < abs(z_scores(standing.accuracy[0], 1 - accuracy))
+    np.testing.assert_allclose(
+        standing.loss, np.broadcast_to(standing.loss[:1], standing.loss.shape), rtol=1e-6
+    )
+    assert (
+        abs(z_scores(standing.loss[0], loss)) < SIGMAS < abs(z_scores(standing.loss[0], 2 * loss))
+    )
+    assert (
+        abs(z_scores(standing.accuracy[0], accuracy))
+        < SIGMAS
+        < abs(z_scores(standing.accuracy[0], 1 - accuracy))
+    )
 
 
 @pytest.mark.parametrize("estimator", ("independent", "shared"))
@@ -272,18 +322,29 @@ def test_what_is_held_out_was_not_trained_on(estimator, seed):
         "what": ("weights", "loss"),
         "initial": w[None],
     }
-    found, standing = gradients_on_the_spot(task, network, estimator=estimator, seed=seed, **settings)
+    found, standing = gradients_on_the_spot(
+        task, network, estimator=estimator, seed=seed, **settings
+    )
     noise = found["weights"][:, :, 0] - found["weights"][:, :, 0].mean(axis=1, keepdims=True)
 
     def relation(losses, along):
         return abs(z_scores((losses - losses.mean()) * along, 0.0))
 
     for along in noise @ w:
-        assert max(relation(standing.loss[0, shift : shift + 300], along) for shift in (0, 1)) < SIGMAS
-    stream = {"independent": member_keys(seed, 1, 0)[0], "shared": jax.random.fold_in(make_key(seed), 2**31)}
+        assert (
+            max(relation(standing.loss[0, shift : shift + 300], along) for shift in (0, 1)) < SIGMAS
+        )
+    stream = {
+        "independent": member_keys(seed, 1, 0)[0],
+        "shared": jax.random.fold_in(make_key(seed), 2**31),
+    }
     params = {"weights": jnp.asarray(w[None])}
-    batch = jax.jit(lambda key: sampled(task, network, None, params, key, class_counts(task, 10))[0])
-    trained_on = np.array([batch(jax.random.fold_in(stream[estimator], step)) for step in range(300)])
+    batch = jax.jit(
+        lambda key: sampled(task, network, None, params, key, class_counts(task, 10))[0]
+    )
+    trained_on = np.array(
+        [batch(jax.random.fold_in(stream[estimator], step)) for step in range(300)]
+    )
     assert relation(trained_on, noise[0] @ w) > SIGMAS
 
 
@@ -291,7 +352,9 @@ def check_freshness(noise):
     """Noise of gradients, (member, step, N), is uncorrelated in time and between members."""
     assert freshness(noise) < SIGMAS
     assert freshness(np.repeat(noise[:, ::2], 2, axis=1)) > SIGMAS  # each batch used twice
-    assert freshness(np.repeat(noise[::2], 2, axis=0)) > SIGMAS if len(noise) > 1 else True  # by two members
+    assert (
+        freshness(np.repeat(noise[::2], 2, axis=0)) > SIGMAS if len(noise) > 1 else True
+    )  # by two members
 
 
 def freshness(noise):
@@ -319,17 +382,29 @@ def population_loss(task, network, priors, params):
 
 
 def test_mean_gradient_is_the_gradient_of_the_enumerated_loss(seed):
-    settings = {"labels": "one-hot", "loss": "cross-entropy", "proportions": (0.35, 0.65), "l1": 0.1}
+    settings = {
+        "labels": "one-hot",
+        "loss": "cross-entropy",
+        "proportions": (0.35, 0.65),
+        "l1": 0.1,
+    }
     network, task = lf.networks.TwoLayer(2, "tanh", init_scale=2.0), ising_task(**settings)
     # A batch of odd size: the counts (2, 5) are not in the proportions of the classes.
     what = ("weights", "biases", "second", "offset")
-    found, standing = gradients_on_the_spot(task, network, members=20, steps=80, batch=7, what=what, seed=seed)
+    found, standing = gradients_on_the_spot(
+        task, network, members=20, steps=80, batch=7, what=what, seed=seed
+    )
     params = {part: jnp.asarray(standing.series[part][:, 0]) for part in found}
-    exact = jax.jit(jax.vmap(jax.grad(lambda p, q: population_loss(task, network, q, p)), (0, None)))
+    exact = jax.jit(
+        jax.vmap(jax.grad(lambda p, q: population_loss(task, network, q, p)), (0, None))
+    )
 
     def misfit(priors):
         gradient = exact(params, jnp.asarray(priors))
-        each = [(found[part] - np.asarray(mean)[:, None], mean.shape[1:]) for part, mean in gradient.items()]
+        each = [
+            (found[part] - np.asarray(mean)[:, None], mean.shape[1:])
+            for part, mean in gradient.items()
+        ]
         return max(worst(noise.reshape(-1, *shape), 0.0) for noise, shape in each)
 
     assert misfit(task.priors) < SIGMAS

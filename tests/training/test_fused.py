@@ -23,7 +23,9 @@ def single_precision():
 
 def task(kind: str = "nlgp", **more) -> lf.Discrimination:
     if kind == "nlgp":
-        return lf.Discrimination(*(lf.stimuli.NLGP(RING, xi=xi, gain=3.0) for xi in (1.0, 2.0)), **more)
+        return lf.Discrimination(
+            *(lf.stimuli.NLGP(RING, xi=xi, gain=3.0) for xi in (1.0, 2.0)), **more
+        )
     if kind == "kur":
         return lf.Discrimination(*(lf.stimuli.Kur(RING, xi=xi, k=4.5) for xi in (1.0, 2.0)), **more)
     return lf.Discrimination(*(lf.stimuli.Gaussian(RING, xi=xi) for xi in (1.0, 2.0)), **more)
@@ -35,12 +37,19 @@ def test_erf_to_float32():
     found = np.asarray(fused.erf(jnp.asarray(x)), np.float64)
     assert np.abs(found - exact).max() < 3e-7
     small = np.abs(x) < 0.25
-    assert np.abs(found[small] / np.where(exact[small] == 0, 1, exact[small]) - (exact[small] != 0)).max() < 5e-7
+    assert (
+        np.abs(
+            found[small] / np.where(exact[small] == 0, 1, exact[small]) - (exact[small] != 0)
+        ).max()
+        < 5e-7
+    )
 
 
 @pytest.mark.parametrize("k", [2.5, 4.1, 10.0, 50.0])
 def test_the_algebraic_law_to_float32(k):
-    z = np.concatenate([np.linspace(-5.7, 5.7, 20001), np.geomspace(1e-20, 1, 2001)]).astype(np.float32)
+    z = np.concatenate([np.linspace(-5.7, 5.7, 20001), np.geomspace(1e-20, 1, 2001)]).astype(
+        np.float32
+    )
     z = z[z != 0]
     law = lf.marginals.Algebraic(k)
     exact = law.from_normal(z.astype(np.float64)) * law.deviation()
@@ -72,8 +81,12 @@ def drawn_by_hand(stimulus, key, count: int) -> np.ndarray:
     rows = -(-count // 2)
     counter = jnp.arange(rows * columns, dtype=jnp.uint32).reshape(rows, columns)
     data = jax.random.key_data(key)
-    white = fused.normals(*threefry(data[0], data[1], counter, jnp.zeros_like(counter), fused.ROUNDS))
-    white = np.stack([np.asarray(half).astype(np.float16).astype(np.float64) for half in white], axis=1)
+    white = fused.normals(
+        *threefry(data[0], data[1], counter, jnp.zeros_like(counter), fused.ROUNDS)
+    )
+    white = np.stack(
+        [np.asarray(half).astype(np.float16).astype(np.float64) for half in white], axis=1
+    )
     root = lf.lattice.matrix(lf.lattice.root(stimulus.latent_correlation()))
     z = white.reshape(2 * rows, columns)[:count, :size] @ root
     return stimulus.marginal().from_normal(z)
@@ -89,17 +102,22 @@ def test_gradient_equals_the_one_of_the_same_draws(kind, activation, loss, reque
     network = lf.networks.SingleNeuron(activation=activation)
     counts, key = (75, 301), make_key(len(request.node.name))
     weights = jax.random.normal(jax.random.fold_in(key, 1), (1, 20)) * 0.3
-    found_loss, found = fused.sampled(one, network, None, {"weights": weights}, key, counts, interpret=True)
+    found_loss, found = fused.sampled(
+        one, network, None, {"weights": weights}, key, counts, interpret=True
+    )
     keys = jax.random.split(key, 2)
     draws = [
-        jnp.asarray(drawn_by_hand(s, k, n), jnp.float32) for s, k, n in zip(one.stimuli, keys, counts, strict=True)
+        jnp.asarray(drawn_by_hand(s, k, n), jnp.float32)
+        for s, k, n in zip(one.stimuli, keys, counts, strict=True)
     ]
 
     def expected(w):
         total = 0.0
         for c, x in enumerate(draws):
             outputs = jax.vmap(lambda row: network.apply({"weights": w}, row))(x)
-            total += 0.5 * jnp.mean(jax.vmap(one.sample_loss, (0, None))(outputs, jnp.asarray(one.targets()[c])))
+            total += 0.5 * jnp.mean(
+                jax.vmap(one.sample_loss, (0, None))(outputs, jnp.asarray(one.targets()[c]))
+            )
         return total
 
     wanted_loss, wanted = jax.value_and_grad(expected)(weights)
@@ -115,7 +133,9 @@ def test_a_wrong_factor_would_be_seen(request):
     network, counts = lf.networks.SingleNeuron(), (75, 301)
     _, found = fused.sampled(one, network, None, {"weights": weights}, key, counts, interpret=True)
     swapped = lf.Discrimination(*one.stimuli[::-1])
-    _, other = fused.sampled(swapped, network, None, {"weights": weights}, key, counts[::-1], interpret=True)
+    _, other = fused.sampled(
+        swapped, network, None, {"weights": weights}, key, counts[::-1], interpret=True
+    )
     scale = float(jnp.abs(found["weights"]).max())
     assert float(jnp.abs(found["weights"] - other["weights"]).max()) > 1e-2 * scale
 
@@ -124,7 +144,9 @@ def test_penalties_are_added():
     network, key = lf.networks.SingleNeuron(), make_key(1)
     weights = jnp.linspace(-1, 1, 20)[None, :]
     plain, penalized = (
-        fused.sampled(task(l2=l2), network, None, {"weights": weights}, key, (10, 10), interpret=True)
+        fused.sampled(
+            task(l2=l2), network, None, {"weights": weights}, key, (10, 10), interpret=True
+        )
         for l2 in (0.0, 0.5)
     )
     np.testing.assert_allclose(penalized[1]["weights"] - plain[1]["weights"], weights, atol=1e-5)
@@ -132,7 +154,9 @@ def test_penalties_are_added():
 
 def test_where_it_applies():
     neuron = lf.networks.SingleNeuron
-    assert fused.applies(task(), neuron()) and fused.applies(task("gaussian"), neuron(activation="tanh"))
+    assert fused.applies(task(), neuron()) and fused.applies(
+        task("gaussian"), neuron(activation="tanh")
+    )
     assert not fused.applies(task(), neuron(activation="erf"))
     assert not fused.applies(task(), lf.networks.Committee(2))
     assert not fused.applies(task(loss="cross-entropy"), neuron())
@@ -146,4 +170,6 @@ def test_blocks_cover_every_ring():
         starts = [at for at, _ in blocks]
         assert starts == list(np.cumsum([0] + [width for _, width in blocks])[:-1])
         total = sum(width for _, width in blocks)
-        assert size <= total < size + 16 and all(width >= 16 and width & (width - 1) == 0 for _, width in blocks)
+        assert size <= total < size + 16 and all(
+            width >= 16 and width & (width - 1) == 0 for _, width in blocks
+        )

@@ -15,7 +15,9 @@ def outcomes():
     """What each mistake led to, all made in one fresh process."""
     program = [sys.executable, "-m", "training.mistakes"]
     folder = Path(__file__).parents[1]
-    done = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        program, cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -25,7 +27,9 @@ def test_mistake_is_told(name, outcomes):
     mistake, outcome = MISTAKES[name], outcomes[name]
     message = outcome["message"]
     assert outcome["is InputError"], f"{outcome['type']}: {message}"
-    assert not outcome["compiled"] and not outcome["traced"], f"refused after something was compiled: {message}"
+    assert not outcome["compiled"] and not outcome["traced"], (
+        f"refused after something was compiled: {message}"
+    )
     assert outcome["seconds"] < 5, f"refused after {outcome['seconds']:.1f} s: {message}"
     assert mistake.is_told(message), message
 

@@ -34,7 +34,9 @@ def test_error_falls_with_the_learning_rate(offer):
     def flow(_, w):
         return one @ w / (ROOT * np.sqrt(w @ one @ w)) - (zero + one) @ w / 2
 
-    exact = scipy.integrate.solve_ivp(flow, (0, until), start, rtol=1e-12, atol=1e-12, t_eval=(until / 2, until)).y.T
+    exact = scipy.integrate.solve_ivp(
+        flow, (0, until), start, rtol=1e-12, atol=1e-12, t_eval=(until / 2, until)
+    ).y.T
     rates = 0.2 / 2.0 ** np.arange(4)
     found = [
         run(
@@ -48,7 +50,9 @@ def test_error_falls_with_the_learning_rate(offer):
     ]
     for one_run in found:
         np.testing.assert_allclose(one_run.times, [0, until / 2, until], rtol=1e-12)
-    weights = np.array([one_run.weights[0, 1:, 0] for one_run in found])  # (rate, time, N), at equal flow times
+    weights = np.array(
+        [one_run.weights[0, 1:, 0] for one_run in found]
+    )  # (rate, time, N), at equal flow times
     for time in (0, 1):
         against_flow = np.linalg.norm(weights[:, time] - exact[time], axis=1)
         against_half = np.linalg.norm(np.diff(weights[:, time], axis=0), axis=1)
@@ -63,7 +67,11 @@ def test_steady_state_is_the_flat_field(offer):
     # For ξ₀ < ξ₁ the mode of smallest λ₀/λ₁, the constant, wins, with |u| = √(2/π) √λ₁/(λ₀ + λ₁).
     offer(relu_gradient)
     found = run(
-        estimator="exact", learning_rate=0.5, steps=4000, every=4000, initial=np.ones((1, 8)) + 0.1 * np.eye(1, 8)
+        estimator="exact",
+        learning_rate=0.5,
+        steps=4000,
+        every=4000,
+        initial=np.ones((1, 8)) + 0.1 * np.eye(1, 8),
     )
     zero, one = (np.linalg.eigvalsh(matrix)[-1] for matrix in matrices(gaussians()))
     level = np.sqrt(2 / np.pi * one) / (zero + one) / np.sqrt(8)
@@ -75,7 +83,9 @@ def test_noise_falls_with_the_batch(seed):
     start = 0.3 * np.cos(np.arange(8.0))[None]
     spread = []
     for batch in batches:
-        found = run(gaussians(), batch=int(batch), members=300, steps=10, every=10, initial=start, seed=seed)
+        found = run(
+            gaussians(), batch=int(batch), members=300, steps=10, every=10, initial=start, seed=seed
+        )
         spread.append(found.final.var(axis=0, ddof=1).mean())
     # 300 members × 8 sites: a variance is known to 3 %, the slope over a factor of 9 to 0.02.
     assert abs(slope(batches, spread) + 1) < 0.15
@@ -89,7 +99,14 @@ def test_noise_grows_with_the_learning_rate(seed):
     for rate in rates:
         steps = round(0.32 / rate)
         found = run(
-            gaussians(), batch=4, members=300, learning_rate=rate, steps=steps, every=steps, initial=start, seed=seed
+            gaussians(),
+            batch=4,
+            members=300,
+            learning_rate=rate,
+            steps=steps,
+            every=steps,
+            initial=start,
+            seed=seed,
         )
         spread.append(found.final.var(axis=0, ddof=1).mean())
     assert abs(slope(rates, spread) - 1) < 0.2

@@ -17,10 +17,16 @@ def run(task, **more):
 
 def test_every_record_is_told_as_it_is_in_the_result(task):
     told = []
-    found = run(task, look=0, on_progress=lambda progress: told.append((progress.step, progress.records[-1])))
+    found = run(
+        task,
+        look=0,
+        on_progress=lambda progress: told.append((progress.step, progress.records[-1])),
+    )
     assert [step for step, _ in told] == found.steps.tolist()
     for place, (_, record) in enumerate(told):
-        assert np.array_equal(np.reshape(record["weights"], found.weights[:, place].shape), found.weights[:, place])
+        assert np.array_equal(
+            np.reshape(record["weights"], found.weights[:, place].shape), found.weights[:, place]
+        )
 
 
 def test_cancel_is_asked_at_the_first_record(task):

@@ -47,7 +47,13 @@ def seen(run):
 
 
 def trained(task, estimator, steps=70, **more):
-    given = {"learning_rate": 1e-6, "batch": BATCH, "steps": steps, "seed": 3, "initial": np.full((1, SITES), 0.5)}
+    given = {
+        "learning_rate": 1e-6,
+        "batch": BATCH,
+        "steps": steps,
+        "seed": 3,
+        "initial": np.full((1, SITES), 0.5),
+    }
     record = lf.Record(every=1, what=("weights",))
     return lf.train(task, NEURON, estimator=estimator, record=record, **given | more)
 
@@ -96,7 +102,9 @@ def test_file_and_memory_give_one_run(tmp_path, monkeypatch):
         np.save(tmp_path / f"{place}.npy", (1 + place) * data)
 
     def task():
-        return lf.Discrimination(*(lf.stimuli.Samples(str(tmp_path / f"{p}.npy"), symmetry="shifts") for p in (0, 1)))
+        return lf.Discrimination(
+            *(lf.stimuli.Samples(str(tmp_path / f"{p}.npy"), symmetry="shifts") for p in (0, 1))
+        )
 
     held = trained(task(), "epochs", learning_rate=0.05)
     for name in ("LARGEST_HELD", "POOL"):
@@ -125,7 +133,9 @@ def test_fresh_draws_of_streamed_rows_are_uniform(tmp_path, where):
     np.testing.assert_array_equal(shared[0], shared[1])
 
 
-@pytest.mark.parametrize("where", ["file"], indirect=True)  # of rows that are held, this is the engine's own law
+@pytest.mark.parametrize(
+    "where", ["file"], indirect=True
+)  # of rows that are held, this is the engine's own law
 def test_a_member_does_not_depend_on_its_neighbors(tmp_path, where):
     task = marked(tmp_path, where)
     three = trained(task, "independent", members=3)
@@ -150,7 +160,15 @@ def test_an_interrupted_run_goes_on_with_the_rows_it_would_have_had(tmp_path, wh
     task, keep = marked(tmp_path, where), Interrupted()
     whole = trained(task, "epochs", learning_rate=0.05, steps=120)
     looks = iter(range(120))
-    first = trained(task, "epochs", learning_rate=0.05, steps=120, keep=keep, cancel=lambda: next(looks) == 40, look=0)
+    first = trained(
+        task,
+        "epochs",
+        learning_rate=0.05,
+        steps=120,
+        keep=keep,
+        cancel=lambda: next(looks) == 40,
+        look=0,
+    )
     assert first.stopped == "cancelled" and first.steps[-1] == 41
     again = trained(task, "epochs", learning_rate=0.05, steps=120, keep=keep)
     np.testing.assert_array_equal(again.weights, whole.weights)
@@ -161,7 +179,10 @@ def test_what_cannot_be_streamed_is_refused(tmp_path, where):
     with pytest.raises(lf.InputError, match="made of data.*never repeat"):
         trained(ising, "epochs")
     if where == "file":
-        paths = [lf.stimuli.Samples(one.data, symmetry="shifts-and-signs") for one in marked(tmp_path, where).stimuli]
+        paths = [
+            lf.stimuli.Samples(one.data, symmetry="shifts-and-signs")
+            for one in marked(tmp_path, where).stimuli
+        ]
         with pytest.raises(lf.InputError, match="takes rows from the file"):
             trained(lf.Discrimination(*paths), "orbit")
 

@@ -51,9 +51,18 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
         InputError: For other arrays, and for fields that are not finite or zero everywhere, of which nothing can be
             said.
     """
-    if isinstance(axes, bool) or not isinstance(axes, (int, np.integer)) or not 1 <= axes <= most_axes:
+    if (
+        isinstance(axes, bool)
+        or not isinstance(axes, (int, np.integer))
+        or not 1 <= axes <= most_axes
+    ):
         expected = "1" if most_axes == 1 else f"a whole number from 1 to {most_axes}"
-        refuse("`axes`", axes, expected, "It says how many trailing axes are the lattice: 1 on a ring, 2 on a torus.")
+        refuse(
+            "`axes`",
+            axes,
+            expected,
+            "It says how many trailing axes are the lattice: 1 on a ring, 2 on a torus.",
+        )
     try:
         values = np.asarray(fields)
         if values.dtype.kind not in "iuf":
@@ -62,18 +71,34 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
     except (TypeError, ValueError, InputError):
         refuse("`fields`", fields, "an array of real numbers", "Give such as `run.final`.")
     if values.ndim < axes or values.size == 0 or min(values.shape[values.ndim - axes :]) < least:
-        expected = f"an array whose {f'last {axes} axes are' if axes > 1 else 'last axis is'} a lattice"
-        expected += f" of at least {least} sites" + (" each" if axes > 1 else "") if least > 1 else ""
-        refuse("`fields`", Said(f"shape {values.shape}"), expected, "Give (…, *shape), and `axes` for a torus.")
+        expected = (
+            f"an array whose {f'last {axes} axes are' if axes > 1 else 'last axis is'} a lattice"
+        )
+        expected += (
+            f" of at least {least} sites" + (" each" if axes > 1 else "") if least > 1 else ""
+        )
+        refuse(
+            "`fields`",
+            Said(f"shape {values.shape}"),
+            expected,
+            "Give (…, *shape), and `axes` for a torus.",
+        )
     cut = values.ndim - axes
     lead, shape = values.shape[:cut], values.shape[cut:]
     values = values.reshape(-1, *shape)
     flat = values.reshape(len(values), -1)
-    for bad, what in ((~np.isfinite(flat).all(axis=1), "nan or infinite"), (~flat.any(axis=1), "zero everywhere")):
+    for bad, what in (
+        (~np.isfinite(flat).all(axis=1), "nan or infinite"),
+        (~flat.any(axis=1), "zero everywhere"),
+    ):
         if bad.any():
             where = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), lead)) if lead else ()
-            got = f"{int(bad.sum())} of {len(values)} {what}" + (f", the first at {where}" if lead else "")
-            refuse("`fields`", Said(got), "finite and not zero everywhere", "Leave such fields out.")
+            got = f"{int(bad.sum())} of {len(values)} {what}" + (
+                f", the first at {where}" if lead else ""
+            )
+            refuse(
+                "`fields`", Said(got), "finite and not zero everywhere", "Leave such fields out."
+            )
     return Fields(values, lead, shape)
 
 

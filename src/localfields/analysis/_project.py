@@ -79,7 +79,9 @@ def _project(model: Model, target: np.ndarray, parameters: np.ndarray) -> _Point
     return _Point(parameters, coefficients, rest, (rest**2).sum(axis=1), q)
 
 
-def fit(model: Model, target: np.ndarray, starts: np.ndarray, low: np.ndarray, high: np.ndarray) -> Found:
+def fit(
+    model: Model, target: np.ndarray, starts: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> Found:
     """Fit every field from every start, and keep the best.
 
     Args:
@@ -113,7 +115,8 @@ def fit(model: Model, target: np.ndarray, starts: np.ndarray, low: np.ndarray, h
             point, floor, roof = point.take(best), floor[best], roof[best]
         parts.append(_descend(model, target[rows], point, floor, roof, MOST))
     parameters, coefficients, cost = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("parameters", "coefficients", "cost")
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("parameters", "coefficients", "cost")
     )
     return Found(parameters, coefficients * scale[:, None], np.sqrt(cost) * scale)
 
@@ -124,16 +127,26 @@ def _costs(model: Model, target: np.ndarray, parameters: np.ndarray) -> np.ndarr
     return np.concatenate([_project(model, target[r], parameters[r]).cost for r in rows])
 
 
-def _descend(model: Model, target: np.ndarray, found: _Point, low: np.ndarray, high: np.ndarray, most: int) -> _Point:
+def _descend(
+    model: Model, target: np.ndarray, found: _Point, low: np.ndarray, high: np.ndarray, most: int
+) -> _Point:
     damping = np.full(len(target), 1e-3)
     active, now = np.arange(len(target)), found.take(np.arange(len(target)))
     for _ in range(most):
         step, gain = _step(model, now, low[active], high[active], damping[active])
-        then = _project(model, target[active], np.clip(now.parameters + step, low[active], high[active]))
+        then = _project(
+            model, target[active], np.clip(now.parameters + step, low[active], high[active])
+        )
         better = then.cost < now.cost
-        damping[active] = np.where(better, np.maximum(damping[active] / 5, 1e-12), damping[active] * 4)
+        damping[active] = np.where(
+            better, np.maximum(damping[active] / 5, 1e-12), damping[active] * 4
+        )
         # Beyond these there is only rounding: of what is left, of the field itself, of the step.
-        done = (gain <= LEVEL * now.cost) | (then.cost <= 1e-27 * target.shape[1]) | (damping[active] > 1e10)
+        done = (
+            (gain <= LEVEL * now.cost)
+            | (then.cost <= 1e-27 * target.shape[1])
+            | (damping[active] > 1e10)
+        )
         now.put(better, then.take(better))
         found.put(active, now)
         active, now = active[~done], now.take(~done)

@@ -85,14 +85,29 @@ class Comparison:
 
     def at_end(self, values: np.ndarray) -> np.ndarray:
         """Values (member, time, neuron) at the last common record of each member, (member, neuron)."""
-        return values[np.arange(len(values)), self.inside.shape[1] - 1 - self.inside[:, ::-1].argmax(axis=1)]
+        return values[
+            np.arange(len(values)), self.inside.shape[1] - 1 - self.inside[:, ::-1].argmax(axis=1)
+        ]
 
     def per_member(self) -> dict[str, np.ndarray]:
         """One number a member, each (member,): the last common record and the final peaks, mean over neurons."""
-        fields = {name: self.at_end(getattr(self, name)) for name in ("distance", "cosine", "ipr_first", "ipr_second")}
-        fields["exact"], fields["within_one"] = (_indicator(self.peak_distance, most) for most in (0, 1))
-        means = {name: np.array([_over(np.mean, row) for row in values]) for name, values in fields.items()}
-        return {"ok": self.ok, **means, "onset_first": self.onset_first, "onset_second": self.onset_second}
+        fields = {
+            name: self.at_end(getattr(self, name))
+            for name in ("distance", "cosine", "ipr_first", "ipr_second")
+        }
+        fields["exact"], fields["within_one"] = (
+            _indicator(self.peak_distance, most) for most in (0, 1)
+        )
+        means = {
+            name: np.array([_over(np.mean, row) for row in values])
+            for name, values in fields.items()
+        }
+        return {
+            "ok": self.ok,
+            **means,
+            "onset_first": self.onset_first,
+            "onset_second": self.onset_second,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain values for JSON, over the members that ended well; None for what is undefined.
@@ -105,7 +120,9 @@ class Comparison:
         ok, late = self.ok, self.onset_second - self.onset_first
         both = np.isfinite(late) & ok
         spread = np.where(self.inside, self.times, np.nan)[ok]
-        distance, cosine, interpolation = (_worst(x[ok]) for x in (self.distance, -self.cosine, self.interpolation))
+        distance, cosine, interpolation = (
+            _worst(x[ok]) for x in (self.distance, -self.cosine, self.interpolation)
+        )
         found = {
             "members": int(ok.sum()),
             "left_out": int((~ok).sum()),
@@ -135,14 +152,17 @@ class Comparison:
             "peaks_within_one": self.within_one,
         }
         return {
-            name: None if isinstance(value, float) and math.isnan(value) else value for name, value in found.items()
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in found.items()
         }
 
     def __repr__(self) -> str:
         """The summary, in a few lines."""
         s = {name: math.nan if value is None else value for name, value in self.to_dict().items()}
         first, second = self.names
-        same, near = (int(np.nansum(_indicator(self.peak_distance[self.ok], most))) for most in (0, 1))
+        same, near = (
+            int(np.nansum(_indicator(self.peak_distance[self.ok], most))) for most in (0, 1)
+        )
         chance = [s["peaks"] * fraction for fraction in self.by_chance]
         lines = [
             f"Comparison: {first} and {second}, {s['members']} members × {s['neurons']} neurons on {self.shape}, "
@@ -160,7 +180,9 @@ class Comparison:
         if s["left_out"]:
             lines.append(f"  left out: {s['left_out']} members that did not end well")
         if s["interpolation_largest"] > 1e-6:
-            lines.append(f"  up to about {s['interpolation_largest']:.2g} of the distance may come from interpolation")
+            lines.append(
+                f"  up to about {s['interpolation_largest']:.2g} of the distance may come from interpolation"
+            )
         return "\n".join(lines)
 
 
@@ -195,7 +217,10 @@ def compare(run: Trajectory, sol: Trajectory) -> Comparison:
     records, inside = _common(run, sol)
     times, axes = run.times[..., records], len(run.shape)
     lead = (run.num_members, len(records), run.initial.shape[1])
-    found = {name: np.full(lead, np.nan) for name in ("distance", "cosine", "interpolation", "ipr_first", "ipr_second")}
+    found = {
+        name: np.full(lead, np.nan)
+        for name in ("distance", "cosine", "interpolation", "ipr_first", "ipr_second")
+    }
     for member, (at, here) in enumerate(zip(np.broadcast_to(times, lead[:2]), inside, strict=True)):
         first = run.weights[member, records[here]].astype(np.float64)
         second, unsure = fields_at(sol, member, at[here])
@@ -214,13 +239,19 @@ def compare(run: Trajectory, sol: Trajectory) -> Comparison:
         onset_second=onset_times(sol),
         peak_first=peaks[0],
         peak_second=peaks[1],
-        peak_distance=np.where(_has_peak(run) & _has_peak(sol), _apart(peaks[0], peaks[1], run.shape), np.nan),
+        peak_distance=np.where(
+            _has_peak(run) & _has_peak(sol), _apart(peaks[0], peaks[1], run.shape), np.nan
+        ),
         ends=(float(run.times[..., -1].max()), float(sol.times[..., -1].max())),
-        ok=np.array([a.kind == b.kind == "ok" for a, b in zip(run.outcome, sol.outcome, strict=True)]),
+        ok=np.array(
+            [a.kind == b.kind == "ok" for a, b in zip(run.outcome, sol.outcome, strict=True)]
+        ),
     )
 
 
-def _measures(first: np.ndarray, second: np.ndarray, unsure: np.ndarray, axes: int) -> dict[str, np.ndarray]:
+def _measures(
+    first: np.ndarray, second: np.ndarray, unsure: np.ndarray, axes: int
+) -> dict[str, np.ndarray]:
     length, other, apart = (_norm(field, axes) for field in (first, second, first - second))
     overlap = (first * second).reshape(*length.shape, -1).sum(axis=-1)
     return {
@@ -248,7 +279,9 @@ def onset_times(trajectory: Trajectory) -> np.ndarray:
         return trajectory.events["onset"]
     with np.errstate(invalid="ignore"):  # of a member that ended badly
         start = inverse_participation_ratio(trajectory.initial, len(trajectory.shape))[:, None]
-        ipr = np.concatenate([start, trajectory.ipr], axis=1)  # records may begin later than the flow
+        ipr = np.concatenate(
+            [start, trajectory.ipr], axis=1
+        )  # records may begin later than the flow
     ipr = np.where(np.isfinite(ipr), ipr, 0).max(axis=2)  # a field of zeros is not localized
     times = np.broadcast_to(trajectory.times, (len(ipr), ipr.shape[1] - 1))
     times = np.pad(times, ((0, 0), (1, 0)))
@@ -264,7 +297,9 @@ def onset_times(trajectory: Trajectory) -> np.ndarray:
     return np.where(seen[:, -1], when, np.nan)
 
 
-def fields_at(trajectory: Trajectory, member: int, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fields_at(
+    trajectory: Trajectory, member: int, times: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Fields of a member at flow times within its records, by linear interpolation, and about how wrong they are.
 
     Between records at t₀ and t₁ the error is ½(t − t₀)(t₁ − t)‖w″‖, with w″ from the nearest three records.
@@ -284,7 +319,9 @@ def fields_at(trajectory: Trajectory, member: int, times: np.ndarray) -> tuple[n
     weight = part.reshape(-1, *[1] * (fields.ndim - 1))
     size, bend = (part * (1 - part) * span**2 / 2)[:, None], _bend(own, fields)
     with np.errstate(invalid="ignore"):  # of a member that ended badly
-        found = np.where(weight == 0, fields[left], (1 - weight) * fields[left] + weight * fields[left + 1])
+        found = np.where(
+            weight == 0, fields[left], (1 - weight) * fields[left] + weight * fields[left + 1]
+        )
         return found, np.where(size > 0, size * np.fmax(bend[left], bend[left + 1]), 0)
 
 
@@ -304,11 +341,26 @@ def _check(run: Any, sol: Any) -> None:
         check_trajectory(value, name)
     for what, first, second, advice in (
         ("The lattices", run.shape, sol.shape, "Train and solve the same task."),
-        ("The numbers of neurons", run.initial.shape[1], sol.initial.shape[1], "Give `solve` the same `network`."),
-        ("The numbers of members", run.num_members, sol.num_members, "Start `solve` from `initial=run.initial`."),
+        (
+            "The numbers of neurons",
+            run.initial.shape[1],
+            sol.initial.shape[1],
+            "Give `solve` the same `network`.",
+        ),
+        (
+            "The numbers of members",
+            run.num_members,
+            sol.num_members,
+            "Start `solve` from `initial=run.initial`.",
+        ),
     ):
         if first != second:
-            refuse(f"{what} of two trajectories to compare", Said(f"{first} and {second}"), "the same", advice)
+            refuse(
+                f"{what} of two trajectories to compare",
+                Said(f"{first} and {second}"),
+                "the same",
+                advice,
+            )
     for name, one in (("run", run), ("sol", sol)):
         if "weights" not in one.series:
             advice = "Record them: `Record(what=('weights', …))`."
@@ -317,14 +369,21 @@ def _check(run: Any, sol: Any) -> None:
 
 def _common(run: Trajectory, sol: Trajectory) -> tuple[np.ndarray, np.ndarray]:
     """Records of the first that the second spans for some member, and for which, (member, time)."""
-    times, others = (np.broadcast_to(x.times, (x.num_members, x.times.shape[-1])) for x in (run, sol))
+    times, others = (
+        np.broadcast_to(x.times, (x.num_members, x.times.shape[-1])) for x in (run, sol)
+    )
     low, high = others[:, :1], others[:, -1:]
     slack = SLACK * np.maximum(high, times[:, -1:])
     inside = (times >= low - slack) & (times <= high + slack)
     if not inside.any(axis=1).all():
         m = int((~inside.any(axis=1)).argmax())
         got = f"none of member {m}, with {times[m, 0]:g} … {times[m, -1]:g} and {others[m, 0]:g} … {others[m, -1]:g}"
-        refuse("Records of `run` within the flow times of `sol`", Said(got), "some", "Solve with `times=run.times`.")
+        refuse(
+            "Records of `run` within the flow times of `sol`",
+            Said(got),
+            "some",
+            "Solve with `times=run.times`.",
+        )
     records = np.flatnonzero(inside.any(axis=0))
     return records, inside[:, records]
 
@@ -337,7 +396,11 @@ def _names(run: Trajectory, sol: Trajectory) -> tuple[str, str]:
             names.append(f"{str(theory.get('type')).rpartition('/')[2]} theory")
         else:
             names.append("training" if "learning_rate" in one.specification else place)
-    return (names[0], names[1]) if names[0] != names[1] else (f"{names[0]} (first)", f"{names[1]} (second)")
+    return (
+        (names[0], names[1])
+        if names[0] != names[1]
+        else (f"{names[0]} (first)", f"{names[1]} (second)")
+    )
 
 
 def _apart(first: np.ndarray, second: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

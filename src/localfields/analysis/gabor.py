@@ -18,7 +18,10 @@ from .shape import position, spectral_peak
 NARROWEST = 0.2  # sites; the envelope is then below 1e-5 on the next site, and narrower ones are the same field
 IMAGES = {1: 3, 2: 1}  # how often the field goes around each axis, to either side
 WIDEST = {1: 1 / 2, 2: 1 / 5}  # of an axis; what further images would add is below 1e-10
-BESIDE = {1: (-2, -1, 0.1, 1, 2), 2: (0.1, 1)}  # where to start from the spectral peak, in half radians a width
+BESIDE = {
+    1: (-2, -1, 0.1, 1, 2),
+    2: (0.1, 1),
+}  # where to start from the spectral peak, in half radians a width
 SLOW = 0.01  # cycles a width; the Gabor is then a Gaussian within 1e-6 of itself
 MOVED = 1e-3  # widths by which a Gaussian may be moved in place of a sine, with the same accuracy
 ALONE = 1 / 14  # of an axis; an envelope narrower than this needs no images
@@ -82,7 +85,9 @@ class GaborFit:
     @property
     def cycles(self) -> np.ndarray:
         """Cycles of the wave within one width of the envelope, in its direction: a bump has none, 1 is a wavelet."""
-        along = (self.frequency if len(self.shape) > 1 else self.frequency[..., None]) / np.array(self.shape)
+        along = (self.frequency if len(self.shape) > 1 else self.frequency[..., None]) / np.array(
+            self.shape
+        )
         return np.asarray(np.sqrt(np.einsum("...a,...ab,...b->...", along, self.covariance, along)))
 
     def curve(self) -> np.ndarray:
@@ -101,7 +106,12 @@ class GaborFit:
 
     def _require_plane(self, what: str) -> None:
         if len(self.shape) != 2:
-            refuse(what, Said(f"fields on {self.shape}"), "asked of fields on a torus", "A ring has one direction.")
+            refuse(
+                what,
+                Said(f"fields on {self.shape}"),
+                "asked of fields on a torus",
+                "A ring has one direction.",
+            )
 
 
 def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
@@ -134,7 +144,9 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
     sizes = np.array(given.shape)
     low, high = _ends(given.shape)
     found = fit(_gabors(given.shape), given.flat, _starts(given), low, high)
-    place, covariance, frequency, coefficients = _without_wave(found.parameters, found.coefficients, given.shape)
+    place, covariance, frequency, coefficients = _without_wave(
+        found.parameters, found.coefficients, given.shape
+    )
     real, imaginary = coefficients.T
     around = np.round(frequency / sizes)  # frequencies that differ by N are one at the sites
     frequency = frequency - around * sizes
@@ -157,7 +169,9 @@ def gabor_error(fields: Any, axes: int = 1) -> np.ndarray:
     return fit_gabor(fields, axes).error
 
 
-def _without_wave(parameters: np.ndarray, coefficients: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+def _without_wave(
+    parameters: np.ndarray, coefficients: np.ndarray, shape: tuple[int, ...]
+) -> tuple[np.ndarray, ...]:
     """Center, covariance, frequency and coefficients, with frequency 0 where the wave is too slow to be told.
 
     To first order in k·d, exp(−½ dᵀPd) (c cos k·d + s sin k·d) is c times the same Gaussian moved by (s/c) P⁻¹k, and to
@@ -173,7 +187,12 @@ def _without_wave(parameters: np.ndarray, coefficients: np.ndarray, shape: tuple
     ratio = np.where(slow, odd / np.where(slow, even, 1), 0)
     precision = precision + slow[:, None, None] * rate[:, :, None] * rate[:, None, :]
     coefficients = np.stack([even, np.where(slow, 0, odd)], axis=1)
-    return place + ratio[:, None] * reach, np.linalg.inv(precision), np.where(slow[:, None], 0, frequency), coefficients
+    return (
+        place + ratio[:, None] * reach,
+        np.linalg.inv(precision),
+        np.where(slow[:, None], 0, frequency),
+        coefficients,
+    )
 
 
 # Parameters of one Gabor, in a row: center, logarithms of the diagonal of the factor L of covariance⁻¹ = L Lᵀ, what is
@@ -217,7 +236,9 @@ def _starts(given: Fields) -> np.ndarray:
     for place, scale, beside in itertools.product((middle, largest), (0.5, 1.0, 2.0), BESIDE[axes]):
         spread = np.clip(compact[:, None] * scale, 2 * NARROWEST, sizes * WIDEST[axes] / 1.5)
         frequency = peak + along * beside * sizes / (4 * np.pi * spread)
-        starts.append(np.concatenate([place, -np.log(spread), np.zeros((num, axes - 1)), frequency], axis=1))
+        starts.append(
+            np.concatenate([place, -np.log(spread), np.zeros((num, axes - 1)), frequency], axis=1)
+        )
     return np.stack(starts)
 
 

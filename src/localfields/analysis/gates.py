@@ -77,7 +77,9 @@ class GateHistory:
         """
         priors = np.asarray(self.priors)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return ((self.kurtosis + 3) * self.variances**2) @ priors / (self.variances @ priors) ** 2 - 3
+            return ((self.kurtosis + 3) * self.variances**2) @ priors / (
+                self.variances @ priors
+            ) ** 2 - 3
 
 
 def gates_along(
@@ -133,10 +135,20 @@ def gates_along(
     flow = np.broadcast_to(trajectory.times, (members, records))
     counted = flow >= float(Number(low=0, closed=True).check("since", since)) * (1 - 1e-9)
     if (counted.sum(axis=1) < 2).any():
-        refuse("`since`", since, f"before the last record but one, {flow[:, -2].min():g}", "Start earlier.")
+        refuse(
+            "`since`",
+            since,
+            f"before the last record but one, {flow[:, -2].min():g}",
+            "Start earlier.",
+        )
     swept = num_members(task)
     if swept is not None and swept != members:
-        refuse("The sweep of the task", swept, f"as long as the {members} members", "Give the task of the trajectory.")
+        refuse(
+            "The sweep of the task",
+            swept,
+            f"as long as the {members} members",
+            "Give the task of the trajectory.",
+        )
     parts = []
     for rows in [slice(None)] if swept is None else [slice(m, m + 1) for m in range(members)]:
         one = task if swept is None else member_of(task, rows.start)
@@ -156,7 +168,12 @@ def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray
     if biases is not None:
         fixed = Row(hint="Give one number a neuron.").check("biases", biases)
         if fixed.shape != (fields.shape[2],):
-            refuse("`biases`", Said(f"{fixed.size} numbers"), f"{fields.shape[2]}, one a neuron", "Give one each.")
+            refuse(
+                "`biases`",
+                Said(f"{fixed.size} numbers"),
+                f"{fields.shape[2]}, one a neuron",
+                "Give one each.",
+            )
         bias = bias + fixed
     with np.errstate(invalid="ignore"):  # of a member that diverged
         length = np.linalg.norm(fields, axis=-1)
@@ -165,14 +182,23 @@ def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray
 
 
 def _one_task(
-    task: Discrimination, fields: np.ndarray, bias: np.ndarray, counted: np.ndarray, reference: str, num: int, seed: int
+    task: Discrimination,
+    fields: np.ndarray,
+    bias: np.ndarray,
+    counted: np.ndarray,
+    reference: str,
+    num: int,
+    seed: int,
 ) -> dict[str, np.ndarray]:
     """Everything for members that share one task."""
     rows = np.swapaxes(fields, 1, 2)  # (member, neuron, time, size)
     lead, size = rows.shape[:3], rows.shape[3]
     flat, offsets = rows.reshape(-1, lead[2], size), np.swapaxes(bias, 1, 2).reshape(-1, lead[2])
     mask = np.repeat(counted, lead[1], axis=0)
-    classes = [_one_class(one, flat, offsets, mask, reference, num, (seed, c)) for c, one in enumerate(task.stimuli)]
+    classes = [
+        _one_class(one, flat, offsets, mask, reference, num, (seed, c))
+        for c, one in enumerate(task.stimuli)
+    ]
     priors = np.asarray(task.priors)
 
     def mean(name: str) -> np.ndarray:
@@ -216,7 +242,10 @@ def _one_class(
     covariance = Covariances(stimulus)
     seen = covariance.times(fields.reshape(-1, fields.shape[2])).reshape(fields.shape)
     variances = np.einsum("fti,fti->ft", fields, seen)
-    found: dict[str, Any] = {"variances": variances, "gaussian": _by_covariance(fields, seen, bias, reference)}
+    found: dict[str, Any] = {
+        "variances": variances,
+        "gaussian": _by_covariance(fields, seen, bias, reference),
+    }
     known = _atoms(stimulus)
     shift = stimulus.mean() * fields.sum(axis=2)
     if known is not None:
@@ -224,7 +253,9 @@ def _one_class(
             sums = _tally(fields, bias, mask, variances, shift, *known, reference=reference)
         found |= _probabilities(sums, np.inf)
     elif num:
-        found |= _probabilities(_drawn(stimulus, fields, bias, mask, variances, shift, num, seed, reference), num)
+        found |= _probabilities(
+            _drawn(stimulus, fields, bias, mask, variances, shift, num, seed, reference), num
+        )
     else:
         every = np.full(fields.shape[:2], np.nan)
         missing = {
@@ -236,14 +267,19 @@ def _one_class(
         for name, values in missing.items():
             found |= {name: values, f"{name}_error": values}
     if stimulus.elliptical and stimulus.sign_symmetric and not bias.any():
-        found |= {"agreement": found["gaussian"], "agreement_error": np.zeros_like(found["gaussian"])}
+        found |= {
+            "agreement": found["gaussian"],
+            "agreement_error": np.zeros_like(found["gaussian"]),
+        }
         found["next"] = _by_covariance(fields, seen, bias, "next")
     if (exact := exact_kurtosis(stimulus, fields)) is not None:
         found |= {"kurtosis": exact, "kurtosis_error": np.zeros_like(exact)}
     return found
 
 
-def _by_covariance(fields: np.ndarray, seen: np.ndarray, bias: np.ndarray, reference: str) -> np.ndarray:
+def _by_covariance(
+    fields: np.ndarray, seen: np.ndarray, bias: np.ndarray, reference: str
+) -> np.ndarray:
     """1 − arccos(correlation)/π, for elliptical laws; nan with biases."""
     if reference == "next":
         fields, seen, others, theirs = fields[:, :-1], seen[:, :-1], fields[:, 1:], seen[:, 1:]
@@ -251,7 +287,9 @@ def _by_covariance(fields: np.ndarray, seen: np.ndarray, bias: np.ndarray, refer
         at = slice(0, 1) if reference == "first" else slice(-1, None)
         others, theirs = fields[:, at], seen[:, at]
     # From |u − v| and |u + v| of vectors of unit length: arccos would lose half of the digits near one.
-    one, other = (np.sqrt(np.maximum((a * b).sum(axis=2), 0)) for a, b in ((fields, seen), (others, theirs)))
+    one, other = (
+        np.sqrt(np.maximum((a * b).sum(axis=2), 0)) for a, b in ((fields, seen), (others, theirs))
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         u, v = fields / one[..., None], others / other[..., None]
         su, sv = seen / one[..., None], theirs / other[..., None]
@@ -268,7 +306,9 @@ def _atoms(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray] | None:
         return states, ising_weights(states, stimulus.coupling)
     if isinstance(stimulus, (SinglePulse, BlockPulse)) and num_atoms(stimulus) <= MOST_ATOMS:
         patterns, weights = atoms(stimulus)
-        return np.asarray(patterns, np.float64).reshape(len(weights), -1), np.asarray(weights, np.float64)
+        return np.asarray(patterns, np.float64).reshape(len(weights), -1), np.asarray(
+            weights, np.float64
+        )
     return None
 
 
@@ -293,13 +333,24 @@ def _drawn(
         for own in jax.random.split(key, pieces):
             x = stimulus.sample(own, piece)
             sums = _tally(fields, bias, mask, variances, shift, x, weights, reference=reference)
-            total = {name: total.get(name, 0.0) + np.asarray(value, np.float64) for name, value in sums.items()}
+            total = {
+                name: total.get(name, 0.0) + np.asarray(value, np.float64)
+                for name, value in sums.items()
+            }
     return total
 
 
 @functools.partial(jax.jit, static_argnames="reference")
 def _tally(
-    fields: Any, bias: Any, mask: Any, variances: Any, shift: Any, x: Any, weights: Any, *, reference: str
+    fields: Any,
+    bias: Any,
+    mask: Any,
+    variances: Any,
+    shift: Any,
+    x: Any,
+    weights: Any,
+    *,
+    reference: str,
 ) -> dict[str, jax.Array]:
     """Weighted sums over stimuli (draw, size) of what is asked of fields (field, time, size)."""
     s = jnp.einsum("fti,pi->ftp", fields, x, precision=jax.lax.Precision.HIGHEST)
@@ -327,7 +378,11 @@ def _probabilities(sums: Any, num: float) -> dict[str, np.ndarray]:
     for name in ("agreement", "next", "uniform"):
         p = np.clip(np.asarray(sums[name], np.float64), 0, 1)
         # With one more of each, so that an error is stated also where all draws agree.
-        error = 0.0 if math.isinf(num) else np.sqrt((p * num + 1) * ((1 - p) * num + 1) / (num + 2) ** 3)
+        error = (
+            0.0
+            if math.isinf(num)
+            else np.sqrt((p * num + 1) * ((1 - p) * num + 1) / (num + 2) ** 3)
+        )
         found |= {name: p, f"{name}_error": np.broadcast_to(error, p.shape)}
     fourth, eighth = (np.asarray(sums[name], np.float64) for name in ("fourth", "eighth"))
     spread = 0.0 if math.isinf(num) else np.sqrt(np.maximum(eighth - fourth**2, 0) / num)
@@ -344,7 +399,13 @@ def _without_bad(
         pair = sound & (sound[:, :1] if reference == "first" else sound[:, -1:])
     whole = (sound | ~counted[:, :, None]).all(axis=1)
     some = sound & (found["variances"] > 0).all(axis=-1)
-    keep = {"agreement": pair, "gaussian": pair, "uniform": whole, "bound": whole, "kurtosis": some[..., None]}
+    keep = {
+        "agreement": pair,
+        "gaussian": pair,
+        "uniform": whole,
+        "bound": whole,
+        "kurtosis": some[..., None],
+    }
     clean = dict(found)
     for name, good in keep.items():
         for key in (name, f"{name}_error"):

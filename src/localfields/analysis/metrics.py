@@ -55,7 +55,9 @@ def metric(function: Function | None = None, *, name: str = "", slow: bool = Fal
         return lambda one: metric(one, name=name, slow=slow)
     key = name or function.__name__
     known = METRICS.get(key)
-    if known is not None and known.function.__module__ != function.__module__:  # of its own module: a new version
+    if (
+        known is not None and known.function.__module__ != function.__module__
+    ):  # of its own module: a new version
         got = Said(f"a second one, from {function.__module__} after {known.function.__module__}")
         refuse(f"The metric `{key}`", got, "the only one of its name", "Rename the function.")
     METRICS[key] = Metric(key, function, (inspect.getdoc(function) or key).splitlines()[0], slow)
@@ -101,7 +103,11 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
         data[one.name] = (along, values, {"long_name": one.help})
     flow = trajectory.times
     time = trajectory.steps if flow.ndim == 2 else flow
-    coordinates = {"time": time, "step": ("time", trajectory.steps), "member": np.arange(trajectory.num_members)}
+    coordinates = {
+        "time": time,
+        "step": ("time", trajectory.steps),
+        "member": np.arange(trajectory.num_members),
+    }
     if flow.ndim == 2:
         coordinates["flow_time"] = (["member", "time"], flow)
     return xr.Dataset(data, coords=coordinates)
@@ -119,7 +125,9 @@ def over_sound(function: Function, fields: np.ndarray, axes: int) -> np.ndarray:
     flat = fields.reshape(-1, *shape)
     sites = tuple(range(1, flat.ndim))
     sound = np.isfinite(flat).all(axis=sites) & flat.any(axis=sites)
-    some = np.asarray(function(flat[sound] if sound.any() else np.ones((1, *shape)), axes), dtype=np.float64)
+    some = np.asarray(
+        function(flat[sound] if sound.any() else np.ones((1, *shape)), axes), dtype=np.float64
+    )
     found = np.full((len(flat), *some.shape[1:]), np.nan)
     if sound.any():
         found[sound] = some

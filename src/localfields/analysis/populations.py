@@ -111,8 +111,12 @@ def populations(trajectory: Trajectory) -> Populations:
     check_trajectory(trajectory)
     fields, axes = trajectory.final.astype(np.float64), len(trajectory.shape)
     ok = np.array([one.kind == "ok" for one in trajectory.outcome], dtype=bool)
-    ipr, waves = (over_sound(f, fields, axes) for f in (inverse_participation_ratio, spectral_participation))
-    localized = ok[:, None] & (ipr > localized_from(math.prod(trajectory.shape)))  # not where it is nan
+    ipr, waves = (
+        over_sound(f, fields, axes) for f in (inverse_participation_ratio, spectral_participation)
+    )
+    localized = ok[:, None] & (
+        ipr > localized_from(math.prod(trajectory.shape))
+    )  # not where it is nan
     biases = trajectory.series.get("biases")
     return Populations(
         shape=trajectory.shape,

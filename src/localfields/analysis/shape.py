@@ -86,7 +86,10 @@ def spectrum(fields: Any, axes: int = 1) -> np.ndarray:
 
 
 def _spectrum(given: Fields) -> np.ndarray:
-    power = np.abs(np.fft.rfftn(_unit(given), axes=tuple(range(1, given.values.ndim)))) ** 2 / given.size
+    power = (
+        np.abs(np.fft.rfftn(_unit(given), axes=tuple(range(1, given.values.ndim)))) ** 2
+        / given.size
+    )
     last = np.full(power.shape[-1], 2.0)  # −k is left out of the transform
     last[0] = 1
     if given.shape[-1] % 2 == 0:
@@ -174,7 +177,9 @@ def _folded(given: Fields) -> np.ndarray:
         mirror = np.stack([(-i) % n for i, n in zip(index, plane.shape[1:], strict=True)])
         rank = np.ravel_multi_index(tuple(index), plane.shape[1:])
         other = np.ravel_multi_index(tuple(mirror), plane.shape[1:])
-        power[..., last] = np.where(rank < other, plane + opposite, np.where(rank == other, plane, 0))
+        power[..., last] = np.where(
+            rank < other, plane + opposite, np.where(rank == other, plane, 0)
+        )
     return power
 
 
@@ -199,7 +204,9 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     whole = np.fft.fftn(_unit(given), axes=sites)
     for axis, n in enumerate(given.shape, start=1):
         whole = np.fft.fftshift(whole, axes=axis)
-        if n % 2 == 0:  # N/2 and −N/2 are one on the lattice, and half of each is the interpolation without bias
+        if (
+            n % 2 == 0
+        ):  # N/2 and −N/2 are one on the lattice, and half of each is the interpolation without bias
             lowest = np.take(whole, [0], axis=axis) / 2
             inner = np.take(whole, range(1, n), axis=axis)
             whole = np.concatenate([lowest, inner, lowest], axis=axis)
@@ -208,8 +215,12 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     found = []
     for axis, n in enumerate(given.shape, start=1):
         k = np.arange(-(n // 2), n // 2 + 1)
-        square = np.moveaxis(power, axis, -1).sum(axis=tuple(range(1, power.ndim - 1))) @ k**2.0 / total
-        upper, lower = (np.take(whole, range(i, whole.shape[axis] - 1 + i), axis=axis) for i in (1, 0))
+        square = (
+            np.moveaxis(power, axis, -1).sum(axis=tuple(range(1, power.ndim - 1))) @ k**2.0 / total
+        )
+        upper, lower = (
+            np.take(whole, range(i, whole.shape[axis] - 1 + i), axis=axis) for i in (1, 0)
+        )
         tau = np.abs((upper * lower.conj()).sum(axis=sites)) / total
         placed = tau > 1e-12  # a pure wave has τ = 0 up to rounding, and no place
         spread = np.sqrt(np.maximum(1 - tau**2, 0)) / np.where(placed, tau, 1)

@@ -13,10 +13,16 @@ from ._fields import leading_sign, read_fields, sites, wrapped
 from ._project import Model, fit
 from .metrics import metric
 
-SLOWEST = 0.5  # cycles; with fewer, wave and offset together are a parabola, and no frequency can be told
+SLOWEST = (
+    0.5  # cycles; with fewer, wave and offset together are a parabola, and no frequency can be told
+)
 FLAT = 1e-12  # variation, relative to the field, below which there is no wave
 STARTS = 2  # lowest valleys of the error that are followed to their bottom
-FINENESS = {1: 16, 2: 4, 3: 2}  # frequencies a cycle at which valleys are looked for, by the number of axes
+FINENESS = {
+    1: 16,
+    2: 4,
+    3: 2,
+}  # frequencies a cycle at which valleys are looked for, by the number of axes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,7 +60,9 @@ class SinusoidFit:
         places = np.asarray(given, dtype=np.float64).reshape(-1, axes)
         frequency = self.frequency if axes > 1 else self.frequency[..., None]
         angle = 2 * np.pi * np.einsum("...a,pa->...p", frequency / np.array(self.shape), places)
-        wave = self.offset[..., None] + self.amplitude[..., None] * np.cos(angle + self.phase[..., None])
+        wave = self.offset[..., None] + self.amplitude[..., None] * np.cos(
+            angle + self.phase[..., None]
+        )
         return wave.reshape(*self.error.shape, *self.shape) if positions is None else wave
 
 
@@ -99,7 +107,9 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
     found = fit(_waves(shape), values, starts, low, high)
     cosine, sine, offset = found.coefficients.T
     frequency = np.where(flat[:, None], 0, found.parameters)
-    turns = (frequency / np.array(shape) * (np.array(shape) - 1) / 2).sum(axis=1)  # from the middle to site 0
+    turns = (frequency / np.array(shape) * (np.array(shape) - 1) / 2).sum(
+        axis=1
+    )  # from the middle to site 0
     phase = np.where(flat, 0, wrapped(np.arctan2(-sine, cosine) - 2 * np.pi * turns))
     sign = leading_sign(frequency)
     return SinusoidFit(
@@ -152,7 +162,9 @@ def _valleys(fields: np.ndarray, fineness: int) -> tuple[np.ndarray, np.ndarray]
     angle = 2 * np.pi * frequency / sizes
     spectrum = spectrum * np.exp(1j * (angle * (sizes - 1) / 2).sum(axis=-1))
     size = float(np.prod(sizes))
-    once, twice = (np.prod([diric(k * angle[..., a], n) for a, n in enumerate(shape)], axis=0) for k in (1, 2))
+    once, twice = (
+        np.prod([diric(k * angle[..., a], n) for a, n in enumerate(shape)], axis=0) for k in (1, 2)
+    )
     even, odd = size * ((1 + twice) / 2 - once**2), size * (1 - twice) / 2
     explained = np.where(odd > 1e-9 * size, spectrum.imag**2 / np.where(odd > 0, odd, 1), 0)
     explained += np.where(even > 1e-9 * size, spectrum.real**2 / np.where(even > 0, even, 1), 0)

@@ -66,12 +66,22 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
     """
     values = np.asarray(fields)
     if values.ndim < axes + 1:
-        refuse("`fields`", Said(f"shape {values.shape}"), "(…, neuron, *shape)", "Tiling is asked of several fields.")
+        refuse(
+            "`fields`",
+            Said(f"shape {values.shape}"),
+            "(…, neuron, *shape)",
+            "Tiling is asked of several fields.",
+        )
     lead = values.shape[: values.ndim - axes]
     chosen = np.ones(lead, bool) if which is None else np.asarray(which)
     if chosen.shape != lead or chosen.dtype != bool:
         got = Said(f"{chosen.dtype} of shape {chosen.shape}")
-        refuse("`which`", got, f"true or false for each field, shape {lead}", "Leave it out to take all.")
+        refuse(
+            "`which`",
+            got,
+            f"true or false for each field, shape {lead}",
+            "Leave it out to take all.",
+        )
     shape = values.shape[values.ndim - axes :]
     prints = np.zeros((*lead, int(np.prod(shape))), bool)
     if chosen.any():
@@ -81,7 +91,9 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
     rows = [
         _describe(one[use].reshape(-1, *shape))
         for one, use in zip(
-            prints.reshape(sets, lead[-1], prints.shape[-1]), chosen.reshape(sets, lead[-1]), strict=True
+            prints.reshape(sets, lead[-1], prints.shape[-1]),
+            chosen.reshape(sets, lead[-1]),
+            strict=True,
         )
     ]
     columns = np.array(rows, dtype=np.float64).reshape(sets, len(dataclasses.fields(Tiling)))

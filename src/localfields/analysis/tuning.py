@@ -80,7 +80,9 @@ def tuning(fields: Any, axes: int = 2) -> Tuning:
         advice = "Gratings have an orientation on a torus; on a ring `spectral_peak` tells the frequency."
         refuse("`axes`", axes, "2", advice)
     given = read_fields(fields, axes, least=4)
-    parts = [_tuned(given.values[start : start + CHUNK]) for start in range(0, len(given.values), CHUNK)]
+    parts = [
+        _tuned(given.values[start : start + CHUNK]) for start in range(0, len(given.values), CHUNK)
+    ]
     return Tuning(*(given.back(np.concatenate(column)) for column in zip(*parts, strict=True)))
 
 
@@ -89,10 +91,14 @@ def _tuned(values: np.ndarray) -> tuple[np.ndarray, ...]:
     flat, places, off = _centered(values)
     low, high = 1 / min(values.shape[1:]), 0.5
     radii, angles = np.linspace(low, high, STEPS), np.pi * np.arange(ANGLES) / ANGLES
-    grid = _answers(flat, places, *(one.ravel() for one in np.meshgrid(radii, angles, indexing="ij")))
+    grid = _answers(
+        flat, places, *(one.ravel() for one in np.meshgrid(radii, angles, indexing="ij"))
+    )
     best = np.abs(grid).argmax(axis=1)
     radius, angle = radii[best // ANGLES], angles[best % ANGLES]
-    radius, angle = _refined(flat, places, radius, angle, (low, high), (radii[1] - radii[0], np.pi / ANGLES))
+    radius, angle = _refined(
+        flat, places, radius, angle, (low, high), (radii[1] - radii[0], np.pi / ANGLES)
+    )
     curve = np.abs(_each(flat, places, radius[:, None], angles[None]))
     mean = (curve * np.exp(2j * angles)).sum(axis=1)
     peak = _each(flat, places, radius[:, None], angle[:, None])[:, 0]
@@ -100,7 +106,13 @@ def _tuned(values: np.ndarray) -> tuple[np.ndarray, ...]:
     phase = wrapped(np.angle(peak) + (along * off).sum(axis=1))
     turned = angle % np.pi  # half a turn further the same grating has the opposite phase
     phase = np.where(np.cos(turned - angle) < 0, -phase, phase)
-    return radius, turned, np.abs(mean) / curve.sum(axis=1), phase, _octaves(flat, places, radius, angle, (low, high))
+    return (
+        radius,
+        turned,
+        np.abs(mean) / curve.sum(axis=1),
+        phase,
+        _octaves(flat, places, radius, angle, (low, high)),
+    )
 
 
 def _centered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,26 +121,38 @@ def _centered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     center = position(values, 2)
     nearest = np.floor(center).astype(int)
     rows, columns = (np.arange(n)[None] + (nearest[:, [a]] - n // 2) for a, n in enumerate(shape))
-    rolled = values[np.arange(len(values))[:, None, None], rows[:, :, None] % shape[0], columns[:, None] % shape[1]]
-    places = np.stack([one.ravel() for one in np.meshgrid(*(np.arange(n) - n // 2 for n in shape), indexing="ij")])
+    rolled = values[
+        np.arange(len(values))[:, None, None],
+        rows[:, :, None] % shape[0],
+        columns[:, None] % shape[1],
+    ]
+    places = np.stack(
+        [one.ravel() for one in np.meshgrid(*(np.arange(n) - n // 2 for n in shape), indexing="ij")]
+    )
     return rolled.reshape(len(values), -1), places, center - nearest
 
 
-def _answers(flat: np.ndarray, places: np.ndarray, radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
+def _answers(
+    flat: np.ndarray, places: np.ndarray, radius: np.ndarray, angle: np.ndarray
+) -> np.ndarray:
     """Fourier transforms at wave vectors that are the same for all fields, (field, wave)."""
     waves = 2 * np.pi * radius * np.stack([np.cos(angle), np.sin(angle)])
     turn = places.T @ waves
     return flat @ np.cos(turn) - 1j * (flat @ np.sin(turn))
 
 
-def _each(flat: np.ndarray, places: np.ndarray, radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
+def _each(
+    flat: np.ndarray, places: np.ndarray, radius: np.ndarray, angle: np.ndarray
+) -> np.ndarray:
     """The same where every field has its own, (field, wave)."""
     radius, angle = np.broadcast_arrays(radius, angle)
     waves = 2 * np.pi * np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
     return np.einsum("fs,fws->fw", flat, np.exp(-1j * (waves @ places)))
 
 
-def _refined(flat: Any, places: Any, radius: Any, angle: Any, ends: tuple[float, float], steps: Any) -> Any:
+def _refined(
+    flat: Any, places: Any, radius: Any, angle: Any, ends: tuple[float, float], steps: Any
+) -> Any:
     """Look around the best of the grid, ever closer."""
     around = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
     for halving in range(1, ROUNDS + 1):
@@ -139,7 +163,9 @@ def _refined(flat: Any, places: Any, radius: Any, angle: Any, ends: tuple[float,
     return radius, angle
 
 
-def _octaves(flat: Any, places: Any, radius: np.ndarray, angle: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+def _octaves(
+    flat: Any, places: Any, radius: np.ndarray, angle: np.ndarray, ends: tuple[float, float]
+) -> np.ndarray:
     """Width at half height along the preferred direction."""
     share = np.linspace(0, 1, 4 * STEPS + 1)
     found = []
@@ -150,7 +176,9 @@ def _octaves(flat: Any, places: Any, radius: np.ndarray, angle: np.ndarray, ends
         first = np.where(below.any(axis=1), below.argmax(axis=1), 1)
         rows = np.arange(len(flat))
         high, low = answer[rows, first - 1], answer[rows, first]
-        part = np.where(high > low, (high - answer[:, 0] / 2) / np.where(high > low, high - low, 1), 0)
+        part = np.where(
+            high > low, (high - answer[:, 0] / 2) / np.where(high > low, high - low, 1), 0
+        )
         crossing = path[rows, first - 1] + part * (path[rows, first] - path[rows, first - 1])
         found.append(np.where(below.any(axis=1), crossing, np.nan))
     octaves = np.log2(found[1] / found[0])
@@ -209,4 +237,6 @@ def _pieces(mask: np.ndarray) -> int:
     first, second = np.concatenate(pairs, axis=1)
     if not first.size:
         return int(count)
-    return int(connected_components(coo_matrix((np.ones(first.size), (first, second)), (count, count)))[0])
+    return int(
+        connected_components(coo_matrix((np.ones(first.size), (first, second)), (count, count)))[0]
+    )

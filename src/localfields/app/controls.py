@@ -20,7 +20,20 @@ from .limits import Limits, is_plain
 from .scale import POSITIONS, Scale, scale_of
 
 # What one rarely changes is folded away.
-RARE = {"kernel", "labels", "proportions", "loss", "l1", "l2", "init", "optimizer", "rest", "every", "evaluate", "what"}
+RARE = {
+    "kernel",
+    "labels",
+    "proportions",
+    "loss",
+    "l1",
+    "l2",
+    "init",
+    "optimizer",
+    "rest",
+    "every",
+    "evaluate",
+    "what",
+}
 
 
 class Slider(pn.widgets.IntSlider):
@@ -32,17 +45,29 @@ class Slider(pn.widgets.IntSlider):
 class FieldControl:
     """The text of one field, and its sliders if it is a number."""
 
-    def __init__(self, name: str, say: Any, default: str, text: str, most: float, on_change: Callable[[], None]):
+    def __init__(
+        self,
+        name: str,
+        say: Any,
+        default: str,
+        text: str,
+        most: float,
+        on_change: Callable[[], None],
+    ):
         self.name, self.kind, self.default, self.on_change = name, say.kind, default, on_change
         label = f"{name.replace('_', ' ')}  {say.symbol}".strip()
         self.quiet = False
         self.scale: Scale | None = None
         self.sliders: list[Slider] = []
         if isinstance(self.kind, Choice):
-            self.input: Any = pn.widgets.Select(label=label, options=list(self.kind.names), value=text)
+            self.input: Any = pn.widgets.Select(
+                label=label, options=list(self.kind.names), value=text
+            )
         elif isinstance(self.kind, Nested):
             names = [one for one, cls in registered(self.kind.family).items() if is_plain(cls)]
-            self.input = pn.widgets.Select(label=label, options=list(dict.fromkeys([*names, text])), value=text)
+            self.input = pn.widgets.Select(
+                label=label, options=list(dict.fromkeys([*names, text])), value=text
+            )
         else:
             self.input = pn.widgets.TextInput(label=label, value=text)
         self.input.description = say.help
@@ -71,7 +96,10 @@ class FieldControl:
 
     def _numbers(self) -> list[float]:
         try:
-            return [float(self.kind.check(self.name, self.kind.parse(self.name, one))) for one in self.text.split(",")]
+            return [
+                float(self.kind.check(self.name, self.kind.parse(self.name, one)))
+                for one in self.text.split(",")
+            ]
         except InputError:
             return []
 
@@ -138,16 +166,27 @@ class Controls:
         stimuli = [name for name, cls in registered("stimulus").items() if is_plain(cls)]
         networks = [name for name, cls in registered("network").items() if is_plain(cls)]
         more = {"sizing_mode": "stretch_width", "margin": (4, 8, 0, 8)}
-        self.stimulus = pn.widgets.Select(label="stimulus", options=stimuli, description="the law of the data", **more)
+        self.stimulus = pn.widgets.Select(
+            label="stimulus", options=stimuli, description="the law of the data", **more
+        )
         self.differ = pn.widgets.Select(
             label="classes differ in", description="one value a class, label 0 first", **more
         )
-        self.network = pn.widgets.Select(label="network", options=networks, description="what learns", **more)
-        self.boxes = {name: pn.Column(sizing_mode="stretch_width", margin=0) for name in ("data", "net", "run", "rare")}
+        self.network = pn.widgets.Select(
+            label="network", options=networks, description="what learns", **more
+        )
+        self.boxes = {
+            name: pn.Column(sizing_mode="stretch_width", margin=0)
+            for name in ("data", "net", "run", "rare")
+        }
         self.fields: dict[str, FieldControl] = {}
-        self.folded: dict[str, str] = {}  # texts of rare fields whose controls were not asked for yet
+        self.folded: dict[
+            str, str
+        ] = {}  # texts of rare fields whose controls were not asked for yet
         self.owners: list[Any] = []
-        self.rare = pn.Card(self.boxes["rare"], title="More", collapsed=True, sizing_mode="stretch_width", margin=8)
+        self.rare = pn.Card(
+            self.boxes["rare"], title="More", collapsed=True, sizing_mode="stretch_width", margin=8
+        )
         self.panel = pn.Column(
             _title("Data"),
             self.stimulus,
@@ -174,19 +213,28 @@ class Controls:
         found = {"stimulus": self.stimulus.value}
         if self.network.value != DEFAULT_NETWORK:
             found["network"] = self.network.value
-        return found | self.folded | {name: one.text for name, one in self.fields.items() if one.text != one.default}
+        return (
+            found
+            | self.folded
+            | {name: one.text for name, one in self.fields.items() if one.text != one.default}
+        )
 
     def show(self, texts: Mapping[str, str]) -> None:
         """Set every control; `on_change` is not told."""
         self.quiet = True
         self.stimulus.value = texts.get("stimulus", "nlgp")
         self.network.value = texts.get("network", DEFAULT_NETWORK)
-        self._make({name: text for name, text in texts.items() if name not in ("stimulus", "network")})
+        self._make(
+            {name: text for name, text in texts.items() if name not in ("stimulus", "network")}
+        )
         self.quiet = False
 
     def _make(self, texts: Mapping[str, str]) -> None:
         """Controls for the fields of the chosen classes; those that stay are kept."""
-        stimulus, network = find("stimulus", self.stimulus.value), find("network", self.network.value)
+        stimulus, network = (
+            find("stimulus", self.stimulus.value),
+            find("network", self.network.value),
+        )
         kept = self.fields
         before, self.owners = self.owners, [stimulus, network, Discrimination, Training]
         made: dict[str, FieldControl] = {}
@@ -209,14 +257,18 @@ class Controls:
                         one.text = text
                 else:
                     text = texts.get(name, defaults[name])
-                    one = FieldControl(name, say, defaults[name], text, self._most(name, owner), self._changed)
+                    one = FieldControl(
+                        name, say, defaults[name], text, self._most(name, owner), self._changed
+                    )
                 made[name] = one
                 boxes["rare" if name in RARE else box].append(one.row)
         self.fields = made
         for name, rows in boxes.items():
             if self.boxes[name].objects != rows:
                 self.boxes[name].objects = rows
-        varied = [name for name, one in made.items() if name in names_of(stimulus) and may_vary(one.kind)]
+        varied = [
+            name for name, one in made.items() if name in names_of(stimulus) and may_vary(one.kind)
+        ]
         differing = [name for name in varied if "," in made[name].text]
         held, self.quiet = self.quiet, True
         self.differ.options = varied
@@ -231,7 +283,11 @@ class Controls:
     def _most(self, name: str, owner: Any) -> float:
         known = {"hidden": self.limits.neurons, "leaves": 1000}
         if owner is Training:
-            known = {"members": self.limits.members, "steps": self.limits.steps, "batch": self.limits.batch}
+            known = {
+                "members": self.limits.members,
+                "steps": self.limits.steps,
+                "batch": self.limits.batch,
+            }
             known |= {"every": 1000, "evaluate": self.limits.batch}
         return float(known.get(name, float("inf")))
 
@@ -252,7 +308,12 @@ class Controls:
 
     def _make_again(self) -> None:
         """Controls for other classes; texts of fields that they have as well are kept."""
-        owners = find("stimulus", self.stimulus.value), find("network", self.network.value), Discrimination, Training
+        owners = (
+            find("stimulus", self.stimulus.value),
+            find("network", self.network.value),
+            Discrimination,
+            Training,
+        )
         known = {name for owner in owners for name in names_of(owner)}
         self._make({name: text for name, text in self.texts.items() if name in known})
 

@@ -22,13 +22,34 @@ from .scale import scale_of
 from .state import read
 
 # One cell: a quick run, on the ring of 40 that is the default.
-CELL = {"members": "4", "learning_rate": "0.2", "steps": "1000", "batch": "60", "every": "50", "estimator": "orbit"}
-OWN = ("stimulus", "across", "up", "x", "y", "rule", "other")  # what else an address of the page may say
+CELL = {
+    "members": "4",
+    "learning_rate": "0.2",
+    "steps": "1000",
+    "batch": "60",
+    "every": "50",
+    "estimator": "orbit",
+}
+OWN = (
+    "stimulus",
+    "across",
+    "up",
+    "x",
+    "y",
+    "rule",
+    "other",
+)  # what else an address of the page may say
 RULES = {"share": "a share of it", "fixed": "a fixed value"}
 MOST_SIDE, MOST_CELLS = 16, 100
 
 # Where the interesting part lies, for the numbers of the paper; others are shown around their defaults.
-EXTENTS = {"gain": (0.1, 100), "xi": (1, 6), "k": (4.1, 50), "nu": (4.1, 50), "coupling": (0.1, 1.1)}
+EXTENTS = {
+    "gain": (0.1, 100),
+    "xi": (1, 6),
+    "k": (4.1, 50),
+    "nu": (4.1, 50),
+    "coupling": (0.1, 1.1),
+}
 EXTENTS |= {"shortest": (2, 6), "longest": (7, 12)}
 LISTED = {"length": "2;4;5;8;10"}  # a length divides the ring
 AROUND = 5  # times the default, and that part of it
@@ -111,7 +132,12 @@ class Axis:
             if len(parts) != 3 or not low < high or not math.isfinite(high - low):
                 raise ValueError
         except (ValueError, IndexError):
-            refuse(what, text, "two numbers and a count: from,to,cells", f"For example {usual(name, stimulus, 6)}.")
+            refuse(
+                what,
+                text,
+                "two numbers and a count: from,to,cells",
+                f"For example {usual(name, stimulus, 6)}.",
+            )
         _check_side(name, count)
         if isinstance(kind, Count):
             low, high = math.ceil(low), math.floor(high)
@@ -120,14 +146,20 @@ class Axis:
         even = np.geomspace if low > 0 and scale_of(kind, default).log else np.linspace
         digits = [float(f"{value:.3g}") for value in even(low, high, count)]
         if isinstance(kind, Count):
-            return cls(name, text, tuple(str(one) for one in sorted({round(value) for value in digits})))
-        inside = [min(max(value, low), high) for value in digits]  # rounding must not lead out of the legal range
+            return cls(
+                name, text, tuple(str(one) for one in sorted({round(value) for value in digits}))
+            )
+        inside = [
+            min(max(value, low), high) for value in digits
+        ]  # rounding must not lead out of the legal range
         return cls(name, text, tuple(kind.text(one) for one in inside))
 
 
 def _check_side(name: str, count: int) -> None:
     if not 2 <= count <= MOST_SIDE:
-        refuse(f"The cells along `{name}`", count, f"from 2 to {MOST_SIDE}", "Choose fewer, or more.")
+        refuse(
+            f"The cells along `{name}`", count, f"from 2 to {MOST_SIDE}", "Choose fewer, or more."
+        )
 
 
 def _listed(name: str, text: str, kind: Any) -> tuple[str, ...]:
@@ -147,7 +179,10 @@ def usual(name: str, stimulus: str, count: int) -> str:
     if name in EXTENTS:
         low, high = EXTENTS[name]
     elif default > 0 and say.kind.low >= 0:
-        low, high = max(default / AROUND, say.kind.low + default / 100), min(default * AROUND, say.kind.high)
+        low, high = (
+            max(default / AROUND, say.kind.low + default / 100),
+            min(default * AROUND, say.kind.high),
+        )
     else:
         scale = scale_of(say.kind, default)
         low, high = scale.low, scale.high
@@ -177,7 +212,11 @@ def axes_texts(stimulus: str, across: str, up: str) -> dict[str, str]:
     share = isinstance(say.kind, Number) and say.kind.low >= 0
     other = "0.333" if share else f"{default:g}"
     texts = {"stimulus": stimulus, "across": across, "up": up, "x": usual(across, stimulus, 8)}
-    return texts | {"y": usual(up, stimulus, 6), "rule": "share" if share else "fixed", "other": other}
+    return texts | {
+        "y": usual(up, stimulus, 6),
+        "rule": "share" if share else "fixed",
+        "other": other,
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,17 +259,34 @@ class Diagram:
         x, y = (Axis.of(name, given[key], stimulus) for name, key in ((across, "x"), (up, "y")))
         if len(x.values) * len(y.values) > MOST_CELLS:
             got = len(x.values) * len(y.values)
-            refuse("The number of cells", got, f"at most {MOST_CELLS}", "Choose fewer along one of the axes.")
-        more = {name: text for name, text in texts.items() if name not in OWN and CELL.get(name) != text}
+            refuse(
+                "The number of cells",
+                got,
+                f"at most {MOST_CELLS}",
+                "Choose fewer along one of the axes.",
+            )
+        more = {
+            name: text for name, text in texts.items() if name not in OWN and CELL.get(name) != text
+        }
         for name in (across, up):
             if name in more:
-                refuse(f"`{name}`", more[name], "a range alone, as it is an axis", "Remove its value.")
+                refuse(
+                    f"`{name}`", more[name], "a range alone, as it is an axis", "Remove its value."
+                )
         return cls(stimulus, x, y, given["rule"], given["other"], tuple(more.items()))
 
     @property
     def texts(self) -> dict[str, str]:
         """What `of` reads."""
-        own = (self.stimulus, self.x.name, self.y.name, self.x.text, self.y.text, self.rule, self.other)
+        own = (
+            self.stimulus,
+            self.x.name,
+            self.y.name,
+            self.x.text,
+            self.y.text,
+            self.rule,
+            self.other,
+        )
         return dict(zip(OWN, own, strict=True)) | dict(self.more)
 
     @property
@@ -261,7 +317,9 @@ def _check_other(rule: str, other: str, name: str, kind: Any) -> None:
         kind.check(name, kind.parse(name, other))
         return
     if isinstance(kind, Count):
-        refuse("The rule for label 0", rule, "fixed for whole numbers", "Give it a value of its own.")
+        refuse(
+            "The rule for label 0", rule, "fixed for whole numbers", "Give it a value of its own."
+        )
     share = Number(0, 100)
     share.check("other", share.parse("other", other))
 
@@ -331,7 +389,9 @@ def predictions(cells: list[Cell]) -> list[tuple[float, float]]:
     return [theory_of(one.experiment) if one.experiment else (math.nan, math.nan) for one in cells]
 
 
-@functools.lru_cache(5000)  # of the law of some families a kurtosis takes 50 ms, and visitors look at the same cells
+@functools.lru_cache(
+    5000
+)  # of the law of some families a kurtosis takes 50 ms, and visitors look at the same cells
 def theory_of(experiment: str) -> tuple[float, float]:
     """The same of one experiment, given as JSON that was read before."""
     from ..theory import critical_kurtosis
@@ -357,8 +417,14 @@ def stored(store: Path | None, digests: Iterable[str]) -> dict[str, tuple[float,
             metrics = place.entry(digest).metrics
         except InputError:  # damaged: it is computed again by whoever can
             continue
-        ipr, bad = metrics.get("ipr"), sum(n for kind, n in metrics.get("outcomes", {}).items() if kind != "ok")
-        found[digest] = (math.nan if ipr is None else float(ipr)), f"{bad} members diverged" if bad else ""
+        ipr, bad = (
+            metrics.get("ipr"),
+            sum(n for kind, n in metrics.get("outcomes", {}).items() if kind != "ok"),
+        )
+        found[digest] = (
+            (math.nan if ipr is None else float(ipr)),
+            f"{bad} members diverged" if bad else "",
+        )
     return found
 
 

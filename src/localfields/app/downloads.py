@@ -57,7 +57,9 @@ class File(RequestHandler):
         run = self.downloads.runs.get(secret)
         if run is None:
             raise HTTPError(404, reason="This run is gone: open the page again")
-        content = await asyncio.get_running_loop().run_in_executor(None, make_file, run.trajectory(), kind)
+        content = await asyncio.get_running_loop().run_in_executor(
+            None, make_file, run.trajectory(), kind
+        )
         name = run.texts.get("stimulus", "run")
         self.set_header("Content-Type", KINDS[kind][0])
         self.set_header("Content-Disposition", f'attachment; filename="{name}.{kind}"')

@@ -51,7 +51,9 @@ class Explorer(Page):
         texts, beside, said = self._read_address(query)
         self.controls = Controls(service.limits, texts, self.changed)
         self.data, self.view = DataView(), RunView("this run")
-        self.other: RunView | None = None  # made when it is needed: figures are what takes time in making a page
+        self.other: RunView | None = (
+            None  # made when it is needed: figures are what takes time in making a page
+        )
         self._make_widgets()
         self.changed()
         if said:
@@ -77,12 +79,20 @@ class Explorer(Page):
             margin=(4, 8, 0, 8),
         )
         self.preset.param.watch(self._take_preset, "value")
-        self.start = self.button("Start", "primary", self._start, "train the network, or go on where it was paused")
+        self.start = self.button(
+            "Start", "primary", self._start, "train the network, or go on where it was paused"
+        )
         self.pause = self.button("Pause", "default", self._pause, "stop here; Start goes on")
-        self.step = self.button("Step", "default", self._step, "go on to the next record, and pause")
-        self.cancel = self.button("Cancel", "default", self._cancel, "stop for good; what was recorded stays")
+        self.step = self.button(
+            "Step", "default", self._step, "go on to the next record, and pause"
+        )
+        self.cancel = self.button(
+            "Cancel", "default", self._cancel, "stop for good; what was recorded stays"
+        )
         self.reset = self.button("Reset", "default", self._reset, "clear the run")
-        self.keep = self.button("Keep beside", "default", self._keep, "hold this run against the next one")
+        self.keep = self.button(
+            "Keep beside", "default", self._keep, "hold this run against the next one"
+        )
         self.banner = text_pane(css_classes=["banner"])
         self.status = text_pane(css_classes=["status"])
         self.player = pn.widgets.Player(
@@ -97,12 +107,21 @@ class Explorer(Page):
             disabled=True,
         )
         self.player.param.watch(self._scrubbed, "value")
-        self.chosen = pn.widgets.IntSlider(label="field shown", start=1, end=2, value=1, width=180, disabled=True)
+        self.chosen = pn.widgets.IntSlider(
+            label="field shown", start=1, end=2, value=1, width=180, disabled=True
+        )
         self.chosen.param.watch(lambda event: self.soon(self.draw), "value")
-        self.copies = pn.widgets.RadioButtonGroup(options=["Link", "Command", "Python"], value="Link", margin=(4, 8))
+        self.copies = pn.widgets.RadioButtonGroup(
+            options=["Link", "Command", "Python"], value="Link", margin=(4, 8)
+        )
         self.copies.param.watch(lambda event: self._spell(), "value")
         self.copied = pn.widgets.TextAreaInput(
-            label="to copy", rows=2, auto_grow=True, max_rows=12, sizing_mode="stretch_width", max_length=10**6
+            label="to copy",
+            rows=2,
+            auto_grow=True,
+            max_rows=12,
+            sizing_mode="stretch_width",
+            max_length=10**6,
         )
         self.copy = pn.widgets.Button(label="Copy", margin=(4, 4))
         self.copy.js_on_click(args={"area": self.copied}, code=COPY)
@@ -226,7 +245,11 @@ class Explorer(Page):
                 self.say(" ".join(message.notes))
         elif isinstance(message, Verdict):
             self.verdict = message
-            if self.run is not None and self.run.predicted is None and self.run.texts == self.controls.texts:
+            if (
+                self.run is not None
+                and self.run.predicted is None
+                and self.run.texts == self.controls.texts
+            ):
                 self.run.predicted = message
             lead = WORDS.get(message.verdict, message.verdict)
             self.banner.object = note(message.verdict, lead, message.reason)
@@ -252,7 +275,13 @@ class Explorer(Page):
         run = self.run
         if run is not None and run.started and not words:
             assert run.done is not None
-            lead = "Cancelled. " if run.dropped else "Paused. " if run.done.stopped == "cancelled" else ""
+            lead = (
+                "Cancelled. "
+                if run.dropped
+                else "Paused. "
+                if run.done.stopped == "cancelled"
+                else ""
+            )
             words = f"{lead}{run.judgment()} {run.done.note}"
         self._tell(words)
         if run is not None and run.started:
@@ -273,7 +302,9 @@ class Explorer(Page):
         if run is not None and run.started:
             last = len(run.steps) - 1
             fields = run.ipr.shape[0] * run.ipr.shape[2]
-            self.chosen.param.update(end=max(fields, 2), disabled=fields < 2, value=min(self.chosen.value, fields))
+            self.chosen.param.update(
+                end=max(fields, 2), disabled=fields < 2, value=min(self.chosen.value, fields)
+            )
             # A run under way has its whole length before it: what moves is the place in it.
             end = run.last_record if self.run_job is not None else last
             value = last if self.follow else self.player.value
@@ -284,7 +315,11 @@ class Explorer(Page):
                 where = f"Step {run.steps[-1]} of {steps.steps}, flow time {run.times[-1]:.4g}"
                 self._tell(f"{where}, mean IPR {run.ipr[:, -1].mean():.3f}.")
         if self.other is not None and self.beside is not None and self.beside.started:
-            self.other.show(self.beside, min(self.player.value, len(self.beside.steps) - 1), self.chosen.value - 1)
+            self.other.show(
+                self.beside,
+                min(self.player.value, len(self.beside.steps) - 1),
+                self.chosen.value - 1,
+            )
         self.drawing, self.took = False, time.monotonic() - self.drawn
 
     def _show_beside(self) -> None:
@@ -295,7 +330,9 @@ class Explorer(Page):
         self.beside_box.visible = self.beside is not None
         self.keep.label = "Remove kept" if self.beside is not None else "Keep beside"
         if self.beside is not None:
-            self.beside_title.object = f"<b>Kept run</b>: <code>{html.escape(command_of(self.beside.texts))}</code>"
+            self.beside_title.object = (
+                f"<b>Kept run</b>: <code>{html.escape(command_of(self.beside.texts))}</code>"
+            )
         self.draw()
 
     def _buttons(self) -> None:
@@ -316,7 +353,9 @@ class Explorer(Page):
         if location is not None and self.document is not None:
             location.search = f"?{query}" + ("&theme=dark" if self.dark else "")
         if self.copies.value == "Link":
-            origin = location.href.partition("?")[0] if location is not None and location.href else "/"
+            origin = (
+                location.href.partition("?")[0] if location is not None and location.href else "/"
+            )
             self.copied.value = f"{origin}?{query}"
         elif self.copies.value == "Command":
             self.copied.value = command_of(texts)
@@ -362,7 +401,9 @@ class Explorer(Page):
 def page(service: Any) -> Any:
     """A new visitor's page."""
     location = pn.state.location
-    explorer = Explorer(service, (location.search or "").removeprefix("?") if location is not None else "")
+    explorer = Explorer(
+        service, (location.search or "").removeprefix("?") if location is not None else ""
+    )
     template = explorer.layout()
     explorer.document = pn.state.curdoc
     pn.state.on_session_destroyed(lambda context: leave(explorer))

@@ -7,7 +7,11 @@ from typing import Any
 
 import panel as pn
 
-PAGES = {"explore": ("/", "Explore"), "phase": ("/phase", "Phase diagram"), "runs": ("/runs", "Report and runs")}
+PAGES = {
+    "explore": ("/", "Explore"),
+    "phase": ("/phase", "Phase diagram"),
+    "runs": ("/runs", "Report and runs"),
+}
 
 STYLE = """
 :root { --edge: rgba(128, 128, 128, 0.35); }
@@ -68,12 +72,16 @@ def grid(view: Any) -> Any:
     """The figures of a view side by side, as many as there is room for, under what their colors mean."""
     cells = [pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=2) for plot in view.plots]
     rows = pn.Column(*cells, sizing_mode="stretch_width", stylesheets=[GRID], margin=0)
-    return pn.Column(text_pane(f"<p class='key'>{view.key}</p>"), rows, sizing_mode="stretch_width", margin=0)
+    return pn.Column(
+        text_pane(f"<p class='key'>{view.key}</p>"), rows, sizing_mode="stretch_width", margin=0
+    )
 
 
 def text_pane(text: str = "", **more: Any) -> pn.pane.HTML:
     """HTML in the style of the pages."""
-    return pn.pane.HTML(text, sizing_mode="stretch_width", margin=(0, 8), stylesheets=[INNER], **more)
+    return pn.pane.HTML(
+        text, sizing_mode="stretch_width", margin=(0, 8), stylesheets=[INNER], **more
+    )
 
 
 def frame(here: str, sidebar: Any, main: Any) -> Any:
@@ -87,7 +95,9 @@ def frame(here: str, sidebar: Any, main: Any) -> Any:
     turn = pn.widgets.Button(label="Light" if dark else "Dark", margin=(4, 16))
     turn.js_on_click(code=TURN)
     nav = pn.pane.HTML(
-        f"<nav class='nav-pages'>{links}</nav><script>{{{STEADY}}}</script>", stylesheets=[STYLE], margin=(8, 16)
+        f"<nav class='nav-pages'>{links}</nav><script>{{{STEADY}}}</script>",
+        stylesheets=[STYLE],
+        margin=(8, 16),
     )
     template = pn.template.BootstrapTemplate(
         title="localfields",

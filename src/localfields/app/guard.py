@@ -86,7 +86,11 @@ class Names:
 
     def origins(self) -> set[str]:
         """Patterns of origins for bokeh, which looks at them once more."""
-        return {"*"} if self.open else {f"[{one}]:*" if ":" in one else f"{one}:*" for one in self.names}
+        return (
+            {"*"}
+            if self.open
+            else {f"[{one}]:*" if ":" in one else f"{one}:*" for one in self.names}
+        )
 
 
 def host_name(host: str) -> str:
@@ -173,11 +177,15 @@ def install(application: Any, names: Names, full: Callable[[], str], pages: Iter
         if not status and is_page and (words := full()):
             status = 503
         if status:
-            delegate = application.get_handler_delegate(request, Refusal, {"status": status, "words": words})
+            delegate = application.get_handler_delegate(
+                request, Refusal, {"status": status, "words": words}
+            )
         else:
             delegate = find(request, **more)
         if hasattr(delegate, "handler_class"):
-            delegate.handler_class = secured(delegate.handler_class, door if is_page and not status else None)
+            delegate.handler_class = secured(
+                delegate.handler_class, door if is_page and not status else None
+            )
         return delegate
 
     application.find_handler = found
@@ -187,7 +195,10 @@ def judge(request: Any, names: Names) -> tuple[int, str]:
     """The status with which a request is refused and why; 0 for one that is not."""
     host = request.headers.get("Host", "")
     if len(request.headers.get_list("Host")) != 1 or not names.knows(host):
-        return 403, "This name is not one the explorer answers to. Start it with --host NAME to allow it."
+        return (
+            403,
+            "This name is not one the explorer answers to. Start it with --host NAME to allow it.",
+        )
     if request.method not in METHODS:
         return 405, "Only GET is answered here."
     origin = request.headers.get("Origin")
@@ -246,7 +257,9 @@ def secured(handler: type[Any], door: Door | None = None) -> type[Any]:
     class Watched(Secured):
         def on_close(self) -> None:
             """A page that was left is forgotten soon; one that is still loading is given its time."""
-            session = getattr(self.connection, "_session", None)  # none once it was closed for a bad message
+            session = getattr(
+                self.connection, "_session", None
+            )  # none once it was closed for a bad message
             super().on_close()
             if session is not None:
                 IOLoop.current().call_later(GONE, _forget, session)

@@ -53,7 +53,9 @@ class HeatMap:
             y_range=Range1d(start=-0.5, end=0.5),
             title="final IPR; click a cell to open its run",
         )
-        colors = LinearColorMapper(palette=Viridis256, low=0, high=1, nan_color="rgba(128,128,128,0.2)")
+        colors = LinearColorMapper(
+            palette=Viridis256, low=0, high=1, nan_color="rgba(128,128,128,0.2)"
+        )
         cells = self.plot.rect(
             "x",
             "y",
@@ -68,11 +70,15 @@ class HeatMap:
         )
         # Dark below light: to be seen on every color and on either page.
         self.plot.multi_line("xs", "ys", source=self.lines, color="black", line_width=4)
-        self.plot.multi_line("xs", "ys", source=self.lines, color="white", line_width=2, line_dash=[8, 5])
+        self.plot.multi_line(
+            "xs", "ys", source=self.lines, color="white", line_width=2, line_dash=[8, 5]
+        )
         self.plot.add_layout(ColorBar(color_mapper=colors, width=12, padding=4), "right")
         self.hover = HoverTool(renderers=[cells])
         self.plot.add_tools(self.hover, TapTool(renderers=[cells]))
-        self.source.selected.js_on_change("indices", CustomJS(args={"source": self.source}, code=GO))
+        self.source.selected.js_on_change(
+            "indices", CustomJS(args={"source": self.source}, code=GO)
+        )
         self.plot.grid.visible = False
         self.plot.outline_line_alpha = 0.2
         self.plot.title.text_font_size = "13px"
@@ -150,10 +156,16 @@ def table(diagram: Diagram, cells: list[Cell], dark: bool) -> str:
     rows = []
     for row in reversed(range(len(diagram.y.values))):
         line = [
-            _cell(by_place[column, row], f"{diagram.x.name} {x}, {diagram.y.name} {diagram.y.values[row]}", dark)
+            _cell(
+                by_place[column, row],
+                f"{diagram.x.name} {x}, {diagram.y.name} {diagram.y.values[row]}",
+                dark,
+            )
             for column, x in enumerate(diagram.x.values)
         ]
-        rows.append(f"<tr><th scope='row'>{html.escape(diagram.y.values[row])}</th>{''.join(line)}</tr>")
+        rows.append(
+            f"<tr><th scope='row'>{html.escape(diagram.y.values[row])}</th>{''.join(line)}</tr>"
+        )
     caption = f"IPR, {up} down the side and {across} along the top. A star: theory says localized. Links open the run."
     return (
         f"<div class='scroll'><table class='cells'><caption>{caption}</caption>"
@@ -167,5 +179,7 @@ def _cell(cell: Cell, where: str, dark: bool) -> str:
     link, safe = link_of(cell, dark), functools.partial(html.escape, quote=True)
     hint = safe("; ".join(one for one in (theory_words(cell), cell.note) if one))
     label = safe(f"{where}: {written(cell)}")
-    inner = f"<a href='{safe(link)}' aria-label='{label}'>{safe(words)}</a>" if link else safe(words)
+    inner = (
+        f"<a href='{safe(link)}' aria-label='{label}'>{safe(words)}</a>" if link else safe(words)
+    )
     return f"<td title='{hint}'>{inner}{star}</td>"

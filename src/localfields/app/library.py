@@ -78,7 +78,10 @@ def read_ledger(folder: Path | None) -> Ledger:
     return Ledger(
         there,
         summary(claims, questions),
-        tuple((one.id, one.statement, one.published, one.measured, one.verdict, one.reason) for one in claims),
+        tuple(
+            (one.id, one.statement, one.published, one.measured, one.verdict, one.reason)
+            for one in claims
+        ),
         tuple((one.id, one.question, one.answer, one.measured) for one in questions),
     )
 
@@ -86,20 +89,25 @@ def read_ledger(folder: Path | None) -> Ledger:
 def report_html(found: Ledger) -> str:
     """The report as a part of the page."""
     if not found.page and not found.summary:
-        words = (
-            f"There is none yet. Make it with <code>{COMMAND}</code> (minutes), or without <code>--scale quick</code>"
-        )
+        words = f"There is none yet. Make it with <code>{COMMAND}</code> (minutes), or without <code>--scale quick</code>"
         return f"<h2>Report</h2><p>{words} at the paper's settings; then open this page again.</p>"
     parts = ["<h2>Report</h2>", f"<p>{html.escape(found.summary)}</p>" if found.summary else ""]
     if found.page:
-        parts.append(f"<p><a href='{REPORT}' target='_blank'>Open the report, with all figures</a></p>")
+        parts.append(
+            f"<p><a href='{REPORT}' target='_blank'>Open the report, with all figures</a></p>"
+        )
     if found.claims:
-        rows = [(*(html.escape(cell) for cell in one[:4]), _judged(one[4], one[5])) for one in found.claims]
+        rows = [
+            (*(html.escape(cell) for cell in one[:4]), _judged(one[4], one[5]))
+            for one in found.claims
+        ]
         parts.append(_table(("", "claim", "published", "here", "verdict"), rows))
     if found.questions:
         rows = [tuple(html.escape(cell) for cell in one) for one in found.questions]
         head = f"<summary>{len(rows)} questions of the notes, and beyond the paper</summary>"
-        parts.append(f"<details>{head}{_table(('', 'question', 'answer', 'measured'), rows)}</details>")
+        parts.append(
+            f"<details>{head}{_table(('', 'question', 'answer', 'measured'), rows)}</details>"
+        )
     return "".join(parts)
 
 
@@ -228,7 +236,11 @@ def _name(plain: dict[str, Any]) -> str:
 
 def _stimulus(plain: dict[str, Any]) -> str:
     stimuli = _inner(plain, "task").get("stimuli")
-    names = [_name(one) if isinstance(one, dict) else str(one) for one in stimuli] if isinstance(stimuli, list) else []
+    names = (
+        [_name(one) if isinstance(one, dict) else str(one) for one in stimuli]
+        if isinstance(stimuli, list)
+        else []
+    )
     return " and ".join(dict.fromkeys(names)) or "?"
 
 
@@ -236,14 +248,20 @@ def _stimulus(plain: dict[str, Any]) -> str:
 def typed(spec: str, limits: Limits) -> tuple[str, str, str]:
     """The setting of a stored run in words, its address on the first page, and why it has none."""
     try:
-        texts = texts_of(limits.read(spec))  # refuses what reads files before anything is made of it
+        texts = texts_of(
+            limits.read(spec)
+        )  # refuses what reads files before anything is made of it
         read(texts, limits)
     except InputError as error:
         return "", "", str(error)
     except (ValueError, TypeError, KeyError) as error:  # of a version that knew other fields
         return "", "", f"It cannot be read: {error}"
     own = ("stimulus", "network", "steps", "members")  # they have columns of their own
-    return " ".join(f"{name}={text}" for name, text in texts.items() if name not in own), to_query(texts), ""
+    return (
+        " ".join(f"{name}={text}" for name, text in texts.items() if name not in own),
+        to_query(texts),
+        "",
+    )
 
 
 def shelf_html(found: Shelf, dark: bool) -> str:
@@ -267,9 +285,7 @@ def _cells(row: Row, dark: bool) -> tuple[str, ...]:
     address = safe(f"/?{row.query}{'&theme=dark' if dark else ''}")
     link = f"<a href='{address}' aria-label='open run {safe(row.digest[:12])}'>open</a>"
     if not row.query:
-        link = (
-            f"<details><summary class='small'>not here</summary><span class='small'>{safe(row.note)}</span></details>"
-        )
+        link = f"<details><summary class='small'>not here</summary><span class='small'>{safe(row.note)}</span></details>"
     rest = (row.network, row.steps, row.members, row.ipr)
     names = (
         f"<code>{safe(row.digest[:12])}</code>",
@@ -282,9 +298,14 @@ def _cells(row: Row, dark: bool) -> tuple[str, ...]:
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
     """HTML of cells that are HTML already."""
     kinds = ["number" if place in numbers else "text" for place in range(len(heads))]
-    top = "".join(f"<th scope='col' class='{kind}'>{head}</th>" for kind, head in zip(kinds, heads, strict=True))
+    top = "".join(
+        f"<th scope='col' class='{kind}'>{head}</th>"
+        for kind, head in zip(kinds, heads, strict=True)
+    )
     body = "".join(
-        "<tr>" + "".join(f"<td class='{kind}'>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td class='{kind}'>{cell}</td>" for kind, cell in zip(kinds, row, strict=True))
+        + "</tr>"
         for row in rows
     )
     return f"<div class='scroll'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
@@ -302,13 +323,23 @@ class Library:
         self.number = 0  # of the question to the store: answers to older ones are dropped
         wide: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (4, 8)}
         self.filter = pn.widgets.Select(
-            label="stimulus", options=[ALL], value=ALL, description="show the runs of one stimulus alone", **wide
+            label="stimulus",
+            options=[ALL],
+            value=ALL,
+            description="show the runs of one stimulus alone",
+            **wide,
         )
         self.filter.param.watch(lambda event: self.ask(), "value")
-        self.again = pn.widgets.Button(label="Look again", description="read the store and the report anew", **wide)
+        self.again = pn.widgets.Button(
+            label="Look again", description="read the store and the report anew", **wide
+        )
         self.again.on_click(lambda event: self.ask_all())
-        self.report = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[STYLE])
-        self.runs = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[STYLE])
+        self.report = pn.pane.HTML(
+            "", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[STYLE]
+        )
+        self.runs = pn.pane.HTML(
+            "", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[STYLE]
+        )
         self.ask_all()
 
     def ask_all(self) -> None:
@@ -321,7 +352,9 @@ class Library:
         """Read the store, in a thread."""
         self.number += 1
         self.runs.object = "<h2>Stored runs</h2><p>Reading …</p>"
-        work = functools.partial(read_shelf, self.service.store, self.service.limits, self.filter.value)
+        work = functools.partial(
+            read_shelf, self.service.store, self.service.limits, self.filter.value
+        )
         later(self.document, work, functools.partial(self._take_shelf, self.number))
 
     def _take_ledger(self, found: Ledger) -> None:
@@ -344,7 +377,9 @@ class Library:
             sizing_mode="stretch_width",
             margin=0,
         )
-        limits = html.escape(f"At most {MOST} runs are shown; `localfields runs list` shows them all.")
+        limits = html.escape(
+            f"At most {MOST} runs are shown; `localfields runs list` shows them all."
+        )
         main = [self.report, self.runs, text_pane(f"<p class='limits'>{limits}</p>")]
         return frame("runs", sidebar, pn.Column(*main, sizing_mode="stretch_width", margin=0))
 

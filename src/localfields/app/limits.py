@@ -9,7 +9,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .._spec import Choice, Count, Many, Nested, Number, Row, Seeds, Shape, Spec, fields, num_members, registered
+from .._spec import (
+    Choice,
+    Count,
+    Many,
+    Nested,
+    Number,
+    Row,
+    Seeds,
+    Shape,
+    Spec,
+    fields,
+    num_members,
+    registered,
+)
 from ..errors import Said, refuse
 from ..experiments import Experiment, Training
 from ..experiments.experiment import Names, One
@@ -18,7 +31,17 @@ from ..tasks import Labels, Proportions
 # Kinds of fields that hold numbers, names out of a list, or other specifications. A class with a field of any other
 # kind may open files or run code when it is made, so that a visitor cannot ask for it.
 PLAIN = {Choice, Count, Labels, Many, Names, Nested, Number, One, Proportions, Row, Seeds, Shape}
-FAMILIES = ("stimulus", "marginal", "kernel", "network", "gates", "task", "method", "experiment", "theory")
+FAMILIES = (
+    "stimulus",
+    "marginal",
+    "kernel",
+    "network",
+    "gates",
+    "task",
+    "method",
+    "experiment",
+    "theory",
+)
 MOST_PARTS = 64  # specifications within one
 SMALLER = "Choose a smaller one; the library itself has no such limit."
 
@@ -85,11 +108,18 @@ class Limits:
         """
         if not isinstance(text, str) or len(text) > self.text:
             got = Said(f"{len(text)} characters" if isinstance(text, str) else "no text")
-            refuse("The description of an experiment", got, f"a text of at most {self.text} characters", SMALLER)
+            refuse(
+                "The description of an experiment",
+                got,
+                f"a text of at most {self.text} characters",
+                SMALLER,
+            )
         try:
             plain = json.loads(text)
         except (ValueError, RecursionError) as error:
-            refuse("An experiment", Said(f"no JSON ({error})"), "a JSON object", "Copy the whole link.")
+            refuse(
+                "An experiment", Said(f"no JSON ({error})"), "a JSON object", "Copy the whole link."
+            )
         self._check_plain(plain)
         experiment = Experiment.of(text)
         self.check(experiment)
@@ -103,12 +133,22 @@ class Limits:
         """
         size = sum(len(name) + len(text) for name, text in texts.items())
         if size > self.text:
-            refuse("The texts of an experiment", Said(f"{size} characters"), f"at most {self.text}", SMALLER)
+            refuse(
+                "The texts of an experiment",
+                Said(f"{size} characters"),
+                f"at most {self.text}",
+                SMALLER,
+            )
         check_words(texts.values())
         for name, text in texts.items():
             count = text.count(",") + 1
             if count > self.members:
-                refuse(f"`{name}`", Said(f"{count} values"), f"at most {self.members} values here", SMALLER)
+                refuse(
+                    f"`{name}`",
+                    Said(f"{count} values"),
+                    f"at most {self.members} values here",
+                    SMALLER,
+                )
         sites = math.prod(Shape().parse("shape", texts.get("shape", "40")))
         if sites > self.sites:
             refuse("The number of sites", sites, f"at most {self.sites} here", SMALLER)
@@ -121,10 +161,17 @@ class Limits:
         """
         task, network, method = experiment.task, experiment.network, experiment.method
         if not isinstance(method, Training):
-            refuse("The method of a run here", method, "training", "Theory is drawn beside it by itself.")
+            refuse(
+                "The method of a run here",
+                method,
+                "training",
+                "Theory is drawn beside it by itself.",
+            )
         for part in _parts(experiment):
             check_kinds(type(part))
-        swept = [count for one in (task, network, method) if (count := num_members(one)) is not None]
+        swept = [
+            count for one in (task, network, method) if (count := num_members(one)) is not None
+        ]
         swept += [len(method.seed)] if isinstance(method.seed, tuple) else []
         members, hidden = max([method.members, *swept]), network.hidden
         held = task.size * (hidden if method.estimator == "orbit" else 1)
@@ -138,7 +185,11 @@ class Limits:
             ("`evaluate`", method.evaluate, self.batch),
             ("`batch` × sites", method.batch * held, self.numbers),
             ("`evaluate` × sites", method.evaluate * task.size, self.numbers),
-            ("Steps × batch × members × neurons", method.steps * method.batch * members * hidden, self.draws),
+            (
+                "Steps × batch × members × neurons",
+                method.steps * method.batch * members * hidden,
+                self.draws,
+            ),
         ):
             if got > most:
                 refuse(name, got, f"at most {most} here", SMALLER)
@@ -146,7 +197,12 @@ class Limits:
         if size > self.record_bytes:
             got = Said(f"{size / 1e6:.0f} MB")
             advice = "Record less often, or take fewer members."
-            refuse("The memory for records", got, f"at most {self.record_bytes / 1e6:.0f} MB here", advice)
+            refuse(
+                "The memory for records",
+                got,
+                f"at most {self.record_bytes / 1e6:.0f} MB here",
+                advice,
+            )
 
     def words(self) -> tuple[str, ...]:
         """The limits as sentences for the page."""
@@ -175,7 +231,9 @@ class Limits:
                     check_kinds(cls)
                     self._check_sizes(cls, one)
         if parts > MOST_PARTS:
-            refuse("The number of parts of an experiment", parts, f"at most {MOST_PARTS} here", SMALLER)
+            refuse(
+                "The number of parts of an experiment", parts, f"at most {MOST_PARTS} here", SMALLER
+            )
 
     def _check_sizes(self, cls: type[Spec], plain: dict[str, Any]) -> None:
         for field, say in fields(cls):
@@ -184,17 +242,31 @@ class Limits:
                 axes = given if isinstance(given, list) else [given]
                 whole = [n for n in axes if isinstance(n, int)]
                 if math.prod(whole) > self.sites:
-                    refuse("The number of sites", math.prod(whole), f"at most {self.sites} here", SMALLER)
+                    refuse(
+                        "The number of sites",
+                        math.prod(whole),
+                        f"at most {self.sites} here",
+                        SMALLER,
+                    )
             elif isinstance(say.kind, (Number, Many, Seeds)) and isinstance(given, list):
                 most = self.classes if isinstance(say.kind, Many) else self.members
                 if len(given) > most:
-                    refuse(f"`{field.name}`", Said(f"{len(given)} values"), f"at most {most} values here", SMALLER)
+                    refuse(
+                        f"`{field.name}`",
+                        Said(f"{len(given)} values"),
+                        f"at most {most} values here",
+                        SMALLER,
+                    )
 
 
 def record_bytes(experiment: Experiment, members: int) -> int:
     """Memory that the records of a run take; what a network does not have counts all the same."""
     method: Any = experiment.method
-    hidden, outputs, axes = experiment.network.hidden, experiment.task.outputs, len(experiment.task.shape)
+    hidden, outputs, axes = (
+        experiment.network.hidden,
+        experiment.task.outputs,
+        len(experiment.task.shape),
+    )
     sizes = {
         "weights": hidden * experiment.task.size,
         "second": outputs * hidden,
@@ -215,7 +287,13 @@ def _walk(plain: Any) -> Iterator[Any]:
         yield from level
         inner = []
         for one in level:
-            inner += list(one.values()) if isinstance(one, dict) else one if isinstance(one, list) else []
+            inner += (
+                list(one.values())
+                if isinstance(one, dict)
+                else one
+                if isinstance(one, list)
+                else []
+            )
         level = inner
 
 
@@ -230,7 +308,12 @@ def _parts(value: Any) -> Iterator[Spec]:
 
 def check_words(texts: Iterable[str]) -> None:
     """Refuse texts in which a class is named that a visitor may not ask for, as in `name:field=value`."""
-    odd = {name: cls for family in FAMILIES for name, cls in registered(family).items() if not is_plain(cls)}
+    odd = {
+        name: cls
+        for family in FAMILIES
+        for name, cls in registered(family).items()
+        if not is_plain(cls)
+    }
     for text in texts:
         for word in odd.keys() & re.split(r"[:,=]", text):
             check_kinds(odd[word])

@@ -31,10 +31,14 @@ class Page(abc.ABC):
         self.drawn = 0.0
         self.message = text_pane()
 
-    def button(self, name: str, kind: Any, call: Callable[[], None], help: str) -> pn.widgets.Button:
+    def button(
+        self, name: str, kind: Any, call: Callable[[], None], help: str
+    ) -> pn.widgets.Button:
         """A button that says what it does."""
         tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
-        button = pn.widgets.Button(label=name, color=kind, description=tip, margin=(4, 4), min_width=76)
+        button = pn.widgets.Button(
+            label=name, color=kind, description=tip, margin=(4, 4), min_width=76
+        )
         button.on_click(lambda event: self.soon(call))
         return button
 

@@ -84,21 +84,38 @@ class Phase(Page):
         return diagram, ""
 
     def _make_widgets(self) -> None:
-        stimuli = [name for name, cls in registered("stimulus").items() if is_plain(cls) and numbers_of(name)]
-        self.stimulus = pn.widgets.Select(label="stimulus", options=stimuli, description="the law of the data", **WIDE)
-        self.across = pn.widgets.Select(
-            label="across", description="a number of both classes; if it is that of `up`, its value for label 0", **WIDE
+        stimuli = [
+            name
+            for name, cls in registered("stimulus").items()
+            if is_plain(cls) and numbers_of(name)
+        ]
+        self.stimulus = pn.widgets.Select(
+            label="stimulus", options=stimuli, description="the law of the data", **WIDE
         )
-        self.up = pn.widgets.Select(label="up", description="the number in which the classes differ", **WIDE)
+        self.across = pn.widgets.Select(
+            label="across",
+            description="a number of both classes; if it is that of `up`, its value for label 0",
+            **WIDE,
+        )
+        self.up = pn.widgets.Select(
+            label="up", description="the number in which the classes differ", **WIDE
+        )
         ranges = "from,to,cells; or values joined by semicolons"
         self.x = pn.widgets.TextInput(label="across: from,to,cells", description=ranges, **WIDE)
         self.y = pn.widgets.TextInput(label="up: from,to,cells", description=ranges, **WIDE)
         rules = {words: name for name, words in RULES.items()}
         self.rule = pn.widgets.Select(
-            label="label 0 has", options=rules, description="the value of `up` for the class with label 0", **WIDE
+            label="label 0 has",
+            options=rules,
+            description="the value of `up` for the class with label 0",
+            **WIDE,
         )
-        self.other = pn.widgets.TextInput(label="that is", description="the share, or the value", **WIDE)
-        self.steps = pn.widgets.TextInput(label="steps", description="gradient steps of a cell", **WIDE)
+        self.other = pn.widgets.TextInput(
+            label="that is", description="the share, or the value", **WIDE
+        )
+        self.steps = pn.widgets.TextInput(
+            label="steps", description="gradient steps of a cell", **WIDE
+        )
         self.members = pn.widgets.TextInput(
             label="members", description="fields of a cell, of which the mean is shown", **WIDE
         )
@@ -108,12 +125,20 @@ class Phase(Page):
             one.param.watch(lambda event: self.soon(self._other_axes), "value")
         for one in (self.x, self.y, self.rule, self.other, self.steps, self.members):
             one.param.watch(lambda event: self.soon(self._changed), "value")
-        self.start = self.button("Start", "primary", self._start, "compute the cells that are not known yet")
-        self.pause = self.button("Pause", "default", self._pause, "compute no more cells; Start goes on")
-        self.reset = self.button("Reset", "default", self._reset, "clear the picture; what is stored stays stored")
+        self.start = self.button(
+            "Start", "primary", self._start, "compute the cells that are not known yet"
+        )
+        self.pause = self.button(
+            "Pause", "default", self._pause, "compute no more cells; Start goes on"
+        )
+        self.reset = self.button(
+            "Reset", "default", self._reset, "clear the picture; what is stored stays stored"
+        )
         self.bar = pn.indicators.Progress(value=0, max=100, height=10, **WIDE)
         self.status, self.words = text_pane(), text_pane()
-        self.numbers = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[CELLS_STYLE])
+        self.numbers = pn.pane.HTML(
+            "", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[CELLS_STYLE]
+        )
 
     def soon(self, call: Callable[[], None]) -> None:
         """Not while the page itself sets its controls."""
@@ -123,28 +148,42 @@ class Phase(Page):
     def _fill_widgets(self) -> None:
         """Set every control to the diagram; nothing is told of it."""
         texts, self.quiet = self.diagram.texts, True
-        names = {title_of(name, self.diagram.stimulus): name for name in numbers_of(self.diagram.stimulus)}
+        names = {
+            title_of(name, self.diagram.stimulus): name
+            for name in numbers_of(self.diagram.stimulus)
+        }
         self.stimulus.value = texts["stimulus"]
         self.across.param.update(options=names, value=texts["across"])
         self.up.param.update(options=names, value=texts["up"])
         for name in ("x", "y", "rule", "other"):
             getattr(self, name).value = texts[name]
-        self.steps.value, self.members.value = (texts.get(name, CELL[name]) for name in ("steps", "members"))
+        self.steps.value, self.members.value = (
+            texts.get(name, CELL[name]) for name in ("steps", "members")
+        )
         self.rule.disabled = self.other.disabled = self.diagram.one_number
         self.quiet = False
 
     # What a visitor does.
 
     def _other_stimulus(self) -> None:
-        self._take(usual_texts(self.stimulus.value) | {"steps": self.steps.value, "members": self.members.value})
+        self._take(
+            usual_texts(self.stimulus.value)
+            | {"steps": self.steps.value, "members": self.members.value}
+        )
 
     def _other_axes(self) -> None:
         axes = axes_texts(self.stimulus.value, self.across.value, self.up.value)
-        more = {name: text for name, text in self._sizes().items() if name not in (axes["across"], axes["up"])}
+        more = {
+            name: text
+            for name, text in self._sizes().items()
+            if name not in (axes["across"], axes["up"])
+        }
         self._take(axes | more)
 
     def _changed(self) -> None:
-        texts = {name: str(getattr(self, name).value).strip() for name in ("x", "y", "rule", "other")}
+        texts = {
+            name: str(getattr(self, name).value).strip() for name in ("x", "y", "rule", "other")
+        }
         now = {name: text for name, text in self.diagram.texts.items() if name not in CELL}
         self._take(now | texts | self._sizes())
 
@@ -207,7 +246,9 @@ class Phase(Page):
         self.numbers.object = ""
         self.status.object = "Looking into the store …"
         command = html.escape(command_of(self.diagram.cell(0, 0)))
-        self.words.object = f"<p>{html.escape(self.diagram.words())} The first cell is <code>{command}</code>.</p>"
+        self.words.object = (
+            f"<p>{html.escape(self.diagram.words())} The first cell is <code>{command}</code>.</p>"
+        )
         self._buttons()
         self._spell()
         work = functools.partial(survey, self.diagram, self.limits, self.service.store)
@@ -218,7 +259,11 @@ class Phase(Page):
             return
         self.cells = cells
         self.draw()
-        later(self.document, functools.partial(predictions, cells), functools.partial(self._predicted, number))
+        later(
+            self.document,
+            functools.partial(predictions, cells),
+            functools.partial(self._predicted, number),
+        )
 
     def _predicted(self, number: int, found: list[tuple[float, float]]) -> None:
         if number != self.number:
@@ -230,7 +275,9 @@ class Phase(Page):
 
     def poll(self) -> None:
         """Look for cells that others have stored in the meantime."""
-        missing = [one.digest for one in self.cells if one.state in ("empty", "failed") and one.digest]
+        missing = [
+            one.digest for one in self.cells if one.state in ("empty", "failed") and one.digest
+        ]
         if self.service.store is None or not missing or self.polling or not self.watching:
             return
         self.polling = True
@@ -252,7 +299,11 @@ class Phase(Page):
 
     def _feed(self) -> None:
         """Ask for the next cells, spread over the diagram so that its shape is seen early."""
-        empty = [place for place, one in enumerate(self.cells) if one.state == "empty" and place not in self.jobs]
+        empty = [
+            place
+            for place, one in enumerate(self.cells)
+            if one.state == "empty" and place not in self.jobs
+        ]
         empty.sort(key=lambda place: place * GOLDEN % 1)
         while self.sweeping and empty and len(self.jobs) < AT_ONCE:
             place, token = empty.pop(0), object()
@@ -296,7 +347,11 @@ class Phase(Page):
         elif isinstance(message, (Failed, Lost)):
             del self.jobs[place]
             refused = isinstance(message, Failed) and place not in self.started
-            one.state, one.note, one.ipr = "empty" if refused else "failed", message.message, math.nan
+            one.state, one.note, one.ipr = (
+                "empty" if refused else "failed",
+                message.message,
+                math.nan,
+            )
             if refused:  # the queue is full: nothing is wrong with the cell
                 one.note = ""
                 self._stop()
@@ -308,7 +363,9 @@ class Phase(Page):
         """The cells as they are known."""
         self.dirty, self.drawn = False, time.monotonic()
         self.heat.show(self.diagram, self.cells)
-        if not self.sweeping or self.drawn - self.tabled > TABLE:  # a new table takes the focus from a link in it
+        if (
+            not self.sweeping or self.drawn - self.tabled > TABLE
+        ):  # a new table takes the focus from a link in it
             self.tabled = self.drawn
             self.numbers.object = table(self.diagram, self.cells, self.dark) if self.cells else ""
         self.status.object = f"<span role='status'>{html.escape(self._state())}</span>"
@@ -328,7 +385,9 @@ class Phase(Page):
         if judged:
             agree = sum(one.predicted == one.found for one in judged)
             where = f"localized: IPR above {judged[0].border:.2g}"
-            words += f" Training and theory's border agree in {agree} of {len(judged)} cells ({where})."
+            words += (
+                f" Training and theory's border agree in {agree} of {len(judged)} cells ({where})."
+            )
         return words
 
     def _buttons(self) -> None:
@@ -340,7 +399,9 @@ class Phase(Page):
     def _spell(self) -> None:
         location = pn.state.location
         if location is not None:
-            location.search = f"?{to_query(self.diagram.texts)}" + ("&theme=dark" if self.dark else "")
+            location.search = f"?{to_query(self.diagram.texts)}" + (
+                "&theme=dark" if self.dark else ""
+            )
 
     def layout(self) -> Any:
         """The whole page as a template."""
@@ -360,7 +421,17 @@ class Phase(Page):
             self.numbers,
             text_pane(f"<p class='limits'>{html.escape(limit_words(self.limits))}</p>"),
         ]
-        every = (self.stimulus, self.across, self.x, self.up, self.y, self.rule, self.other, self.steps, self.members)
+        every = (
+            self.stimulus,
+            self.across,
+            self.x,
+            self.up,
+            self.y,
+            self.rule,
+            self.other,
+            self.steps,
+            self.members,
+        )
         sidebar = pn.Column(*every, sizing_mode="stretch_width", margin=0)
         return frame("phase", sidebar, pn.Column(*main, sizing_mode="stretch_width", margin=0))
 
@@ -368,7 +439,9 @@ class Phase(Page):
 def page(service: Any) -> Any:
     """A new visitor's page."""
     location, document = pn.state.location, pn.state.curdoc
-    phase = Phase(service, (location.search or "").removeprefix("?") if location is not None else "", document)
+    phase = Phase(
+        service, (location.search or "").removeprefix("?") if location is not None else "", document
+    )
     template = phase.layout()
     if document is not None:
         document.add_periodic_callback(phase.poll, POLL)

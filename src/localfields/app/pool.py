@@ -115,7 +115,9 @@ class Pool:
         self._warm = _usual() if warm is None else warm
         self._spawn = multiprocessing.get_context("spawn")
         self._lock = threading.Condition(threading.RLock())
-        self._queues: dict[str, collections.deque[Task]] = {lane: collections.deque() for lane in LANES}
+        self._queues: dict[str, collections.deque[Task]] = {
+            lane: collections.deque() for lane in LANES
+        }
         self._workers: list[Worker] = []
         self._deaths = dict.fromkeys(LANES, 0)  # of processes that were not ready yet
         self._wait_until = dict.fromkeys(LANES, 0.0)
@@ -141,7 +143,12 @@ class Pool:
             The job. A refusal comes to the listener, as `Failed`.
         """
         if request.kind not in say.KINDS:
-            refuse("The kind of a request", request.kind, " or ".join(say.KINDS), "See `messages.Request`.")
+            refuse(
+                "The kind of a request",
+                request.kind,
+                " or ".join(say.KINDS),
+                "See `messages.Request`.",
+            )
         job = Job(self, request, listener, background)
         with self._lock:
             lane, stage = ("answers", "answer") if request.kind == "answer" else ("runs", "run")
@@ -149,7 +156,9 @@ class Pool:
             if self._closed or waiting >= self.limits.queue:
                 job.state = "done"
                 words = f"The queue is full: {waiting} requests are waiting. Try again in a minute."
-                self._post(job, say.Failed("The explorer is being closed." if self._closed else words))
+                self._post(
+                    job, say.Failed("The explorer is being closed." if self._closed else words)
+                )
             else:
                 if request.kind == "run" and request.checkpoint is None and not background:
                     self._enter(job, "theory", "thinking")
@@ -265,7 +274,9 @@ class Pool:
                 if not self._outbox:
                     return
                 job, message = self._outbox.popleft()
-                silent = job.state == "cancelled" and not isinstance(message, (say.Done, say.Checkpoint))
+                silent = job.state == "cancelled" and not isinstance(
+                    message, (say.Done, say.Checkpoint)
+                )
             if silent:
                 continue
             try:
@@ -290,7 +301,9 @@ class Pool:
             for _ in range(self.size[lane] - have if now >= self._wait_until[lane] else 0):
                 here, there = self._spawn.Pipe()
                 setup = pickle.dumps((lane, self.limits, self._store, self._warm, list(PLUGINS)))
-                process = self._spawn.Process(target=main, args=(there, setup), name=f"localfields-{lane}", daemon=True)
+                process = self._spawn.Process(
+                    target=main, args=(there, setup), name=f"localfields-{lane}", daemon=True
+                )
                 process.start()
                 there.close()
                 self._workers.append(Worker(lane, process, here, time.monotonic()))
@@ -382,11 +395,16 @@ class Pool:
                 if worker.stop_by is None and took > self.limits.seconds:
                     self._tell_to_stop(worker, "time")
                 elif worker.stop_by is not None and now > worker.stop_by:
-                    self._end(worker, f"It did not stop within {self.limits.patience:g} s of being asked to")
+                    self._end(
+                        worker,
+                        f"It did not stop within {self.limits.patience:g} s of being asked to",
+                    )
             elif took > self.limits.thinking:
                 self._end(worker, f"It took longer than {self.limits.thinking:g} s")
             if resident(worker.process.pid) > self.limits.worker_most:
-                self._end(worker, f"It took more than {self.limits.worker_most / 1e9:g} GB of memory")
+                self._end(
+                    worker, f"It took more than {self.limits.worker_most / 1e9:g} GB of memory"
+                )
 
     def _end(self, worker: Worker, why: str) -> None:
         worker.why = why
@@ -437,7 +455,11 @@ class Pool:
 
 def _without(stage: str, words: str) -> say.Message:
     """What is sent in place of a verdict or a theory that there is none of."""
-    return say.Theory("", False, missing=words) if stage == "theory" else say.Verdict("undecided", words)
+    return (
+        say.Theory("", False, missing=words)
+        if stage == "theory"
+        else say.Verdict("undecided", words)
+    )
 
 
 def _usual() -> str:

@@ -16,7 +16,11 @@ from typing import Any
 
 from .._start import leave_checks_out
 
-NICE = {"answers": 0, "thinking": 5, "runs": 10}  # the server and what is answered at once come first
+NICE = {
+    "answers": 0,
+    "thinking": 5,
+    "runs": 10,
+}  # the server and what is answered at once come first
 
 
 def main(pipe: Any, setup: bytes) -> None:
@@ -30,7 +34,9 @@ def main(pipe: Any, setup: bytes) -> None:
     os.environ["NPROC"] = "1"  # JAX would take every core
     os.environ["JAX_PLATFORMS"] = "cpu"
     leave_checks_out()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then closes the pipe
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is the parent's, which then closes the pipe
     lane, *rest = pickle.loads(setup)
     os.nice(NICE[lane])
     Worker(pipe, lane, *rest).work()
@@ -48,7 +54,9 @@ class Worker:
         plugins: Modules and files to import first.
     """
 
-    def __init__(self, pipe: Any, lane: str, limits: Any, store: str | None, warm: str, plugins: list[str]):
+    def __init__(
+        self, pipe: Any, lane: str, limits: Any, store: str | None, warm: str, plugins: list[str]
+    ):
         from .._start import load_plugins, use_compilation_cache
         from ..store import Store
 
@@ -101,7 +109,9 @@ class Worker:
                 self._send("message", number, message)
 
         try:
-            work.carry_out(stage, request, self.limits, self.store, send, lambda: self.stops.get(number, ""))
+            work.carry_out(
+                stage, request, self.limits, self.store, send, lambda: self.stops.get(number, "")
+            )
         except InputError as error:
             send(Failed(str(error)))
         except Exception as error:
@@ -109,7 +119,11 @@ class Worker:
 
             traceback.print_exc(file=sys.stderr)
             what = shorten(f"{type(error).__name__}: {error}", 200)
-            send(Failed(f"The computation failed in a way that was not foreseen ({what}). Please report it."))
+            send(
+                Failed(
+                    f"The computation failed in a way that was not foreseen ({what}). Please report it."
+                )
+            )
 
     def _warm_up(self) -> None:
         """Compile what most visitors see first; a failure here is told when a visitor meets it."""

@@ -29,7 +29,10 @@ from .pool import Pool
 from .presets import OURS
 
 PAGES = {"/": "explore", "/phase": "phase", "/runs": "library"}
-CHECK, UNUSED = 1000, 60_000  # milliseconds between looks for pages that were left, and that one may take to load
+CHECK, UNUSED = (
+    1000,
+    60_000,
+)  # milliseconds between looks for pages that were left, and that one may take to load
 LARGEST_MESSAGE = 2**21  # bytes that a page may send at a time
 
 
@@ -68,7 +71,9 @@ class Service:
         """Why no more pages can be opened; empty when they can."""
         if self.sessions < self.limits.sessions:
             return ""
-        return f"The explorer is full: {self.limits.sessions} pages are open. Try again in a minute."
+        return (
+            f"The explorer is full: {self.limits.sessions} pages are open. Try again in a minute."
+        )
 
 
 class Server:
@@ -106,7 +111,9 @@ class Server:
         pool = Pool(workers, limits=limits, store=store, warm=_first() if warm is None else warm)
         self.service = Service(pool, limits, _folder(store), _folder(report))
         try:
-            for name in PAGES.values():  # while processes start, and not when the first visitor comes
+            for (
+                name
+            ) in PAGES.values():  # while processes start, and not when the first visitor comes
                 _module(name)
             self._server = self._listen(port, Names(address, hosts))
         except BaseException:
@@ -134,7 +141,11 @@ class Server:
                 show=False,
                 verbose=False,
                 admin=False,
-                extra_patterns=[("/health", Health), *self.service.downloads.patterns(), *patterns(self.service)],
+                extra_patterns=[
+                    ("/health", Health),
+                    *self.service.downloads.patterns(),
+                    *patterns(self.service),
+                ],
                 check_unused_sessions_milliseconds=CHECK,
                 unused_session_lifetime_milliseconds=UNUSED,
                 websocket_max_message_size=LARGEST_MESSAGE,
@@ -146,9 +157,21 @@ class Server:
         except OSError as error:
             where = f"{self.address}:{port}"
             if error.errno == errno.EADDRINUSE:
-                refuse("The port of the explorer", where, "a free one", "Stop what runs there, or choose --port 5007.")
-            refuse("The address of the explorer", where, f"one of this machine ({error.strerror})", "Try 127.0.0.1.")
-        server._tornado._websocket_origins = names.origins()  # bokeh takes fixed ports only, and there may be a tunnel
+                refuse(
+                    "The port of the explorer",
+                    where,
+                    "a free one",
+                    "Stop what runs there, or choose --port 5007.",
+                )
+            refuse(
+                "The address of the explorer",
+                where,
+                f"one of this machine ({error.strerror})",
+                "Try 127.0.0.1.",
+            )
+        server._tornado._websocket_origins = (
+            names.origins()
+        )  # bokeh takes fixed ports only, and there may be a tunnel
         install(server._tornado, names, self.service.full, [path.rstrip("/") for path in PAGES])
         return server
 
@@ -205,7 +228,10 @@ def serve(
             "what is stored; nobody is asked for a password.",
             file=sys.stderr,
         )
-    for name in ("bokeh.server.views.ws", "tornado.access"):  # visitors who leave, and what was refused
+    for name in (
+        "bokeh.server.views.ws",
+        "tornado.access",
+    ):  # visitors who leave, and what was refused
         logging.getLogger(name).setLevel(logging.ERROR)
     print(f"The explorer is at {server.url} (Ctrl-C ends it).", flush=True)
     if show:
@@ -229,7 +255,9 @@ def page(service: Service, name: str) -> Callable[[], Any]:
             return pn.pane.Str(str(error))
         except Exception:  # for the one who runs the server, not for the visitor
             traceback.print_exc(file=sys.stderr)
-            return pn.pane.Str("This page could not be made. Whoever runs the explorer finds the reason in its output.")
+            return pn.pane.Str(
+                "This page could not be made. Whoever runs the explorer finds the reason in its output."
+            )
 
     return make
 

@@ -12,11 +12,18 @@ from ..experiments import Experiment
 from ..experiments.texts import experiment_of
 from .limits import Limits
 
-BESIDE = "beside"  # the setting of the run that is kept for comparison, as an address within the address
+BESIDE = (
+    "beside"  # the setting of the run that is kept for comparison, as an address within the address
+)
 VIEW = ("theme",)  # what an address may say besides
 
 # Where a class of each family is found in `import localfields as lf`.
-ROOMS = {"stimulus": "lf.stimuli", "network": "lf.networks", "marginal": "lf.marginals", "kernel": "lf.lattice"}
+ROOMS = {
+    "stimulus": "lf.stimuli",
+    "network": "lf.networks",
+    "marginal": "lf.marginals",
+    "kernel": "lf.lattice",
+}
 ROOMS |= {"gates": "lf.networks.gates", "task": "lf", "method": "lf", "experiment": "lf"}
 
 
@@ -38,11 +45,20 @@ def texts_in(query: str, limits: Limits) -> dict[str, str]:
         InputError: When they are no such texts, or one is given twice.
     """
     if len(query) > limits.text:
-        refuse("The link", Said(f"{len(query)} characters"), f"at most {limits.text}", "Copy it again.")
+        refuse(
+            "The link", Said(f"{len(query)} characters"), f"at most {limits.text}", "Copy it again."
+        )
     try:
-        pairs = urllib.parse.parse_qsl(query.removeprefix("?"), keep_blank_values=True, strict_parsing=bool(query))
+        pairs = urllib.parse.parse_qsl(
+            query.removeprefix("?"), keep_blank_values=True, strict_parsing=bool(query)
+        )
     except ValueError as error:
-        refuse("The link", Said(str(error)), "fields and values, such as ?stimulus=nlgp&xi=1,3", "Copy it again.")
+        refuse(
+            "The link",
+            Said(str(error)),
+            "fields and values, such as ?stimulus=nlgp&xi=1,3",
+            "Copy it again.",
+        )
     texts = {name: text for name, text in pairs if name not in VIEW}
     if len(texts) < len([name for name, _ in pairs if name not in VIEW]):
         refuse("The link", Said("a field twice"), "each field once", "Remove one of them.")
@@ -92,11 +108,16 @@ def to_python(experiment: Experiment) -> str:
 
 
 def _given(value: Spec) -> list[tuple[str, Any]]:
-    now = [(field.name, getattr(value, field.name), field.default) for field, _ in fields(type(value))]
+    now = [
+        (field.name, getattr(value, field.name), field.default) for field, _ in fields(type(value))
+    ]
     return [(name, one) for name, one, default in now if repr(one) != repr(default)]
 
 
 def _call(value: Spec) -> str:
     """The call that makes a value; what is at its default is left out."""
-    words = (f"{name}={_call(one) if isinstance(one, Spec) else repr(one)}" for name, one in _given(value))
+    words = (
+        f"{name}={_call(one) if isinstance(one, Spec) else repr(one)}"
+        for name, one in _given(value)
+    )
     return f"{ROOMS[value.family]}.{type(value).__name__}({', '.join(words)})"

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 
 Found = TypeVar("Found")
 
-THREADS = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="page")  # for all pages together
+THREADS = concurrent.futures.ThreadPoolExecutor(
+    2, thread_name_prefix="page"
+)  # for all pages together
 
 
 def later(document: Any, work: Callable[[], Found], take: Callable[[Found], None]) -> None:

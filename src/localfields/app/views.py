@@ -26,7 +26,12 @@ def _figure(title: str, x: str, height: int = 220, **more: Any) -> Any:
     # Ranges are set with the data: axes that stand still are easier to watch, and cost less.
     ranges = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1), **more}
     plot: Any = figure(
-        title=title, height=height, sizing_mode="stretch_width", toolbar_location=None, tools="", **ranges
+        title=title,
+        height=height,
+        sizing_mode="stretch_width",
+        toolbar_location=None,
+        tools="",
+        **ranges,
     )
     plot.min_border_left = plot.min_border_right = 8
     plot.title.text_font_size = "13px"
@@ -75,7 +80,9 @@ def _source(*names: str, name: str = "") -> Any:
 
 def _key(*entries: tuple[str, str, str]) -> str:
     """What colors mean, for all figures of a view at once: `(color, kind of line, words)`."""
-    mark = "display:inline-block;width:1.8em;vertical-align:middle;margin-right:0.35em;border-top:3px"
+    mark = (
+        "display:inline-block;width:1.8em;vertical-align:middle;margin-right:0.35em;border-top:3px"
+    )
     return " &ensp; ".join(
         f"<span style='white-space:nowrap'><span style='{mark} {line} {color}'></span>{words}</span>"
         for color, line, words in entries
@@ -106,8 +113,14 @@ class Picture:
         self.plot = _figure(title, "", height=height, x_axis_type=None, y_axis_type=None)
         self.plot.update(sizing_mode="scale_width", aspect_ratio=1)
         self.source: Any = ColumnDataSource({"image": [np.full((1, 1), np.nan)]})
-        self.colors = LinearColorMapper(palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)")
-        _glyph(self.plot, self.source, Image(image="image", x=0, y=0, dw=1, dh=1, color_mapper=self.colors))
+        self.colors = LinearColorMapper(
+            palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)"
+        )
+        _glyph(
+            self.plot,
+            self.source,
+            Image(image="image", x=0, y=0, dw=1, dh=1, color_mapper=self.colors),
+        )
 
     def show(self, picture: np.ndarray) -> None:
         """Draw it; the strongest color is the largest value."""
@@ -120,13 +133,21 @@ class Picture:
 class DataView:
     """Samples of the classes, the law of one site, and the amplifier."""
 
-    key = _key((BLUE, "solid", "label 0, law"), (ORANGE, "solid", "label 1, amplifier"), (GRAY, "dashed", "normal law"))
+    key = _key(
+        (BLUE, "solid", "label 0, law"),
+        (ORANGE, "solid", "label 1, amplifier"),
+        (GRAY, "dashed", "normal law"),
+    )
 
     def __init__(self) -> None:
         self.lines = _figure("samples, label 0 below", "site")
         self.lines.yaxis.visible = False
         self.line_source = _source("xs", "ys", "color")
-        _glyph(self.lines, self.line_source, MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5))
+        _glyph(
+            self.lines,
+            self.line_source,
+            MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5),
+        )
         self.picture = Picture("samples, label 0 below", height=260)
         self.picture.plot.visible = False
 
@@ -135,7 +156,9 @@ class DataView:
         self.law_source = _source("x", "y", name="law")
         self.normal_source = _source("x", "y")
         self.atom_source = _source("x", "y", "zero")
-        _glyph(self.law, self.law_source, VArea(x="x", y1=0, y2="y", fill_color=BLUE, fill_alpha=0.3))
+        _glyph(
+            self.law, self.law_source, VArea(x="x", y1=0, y2="y", fill_color=BLUE, fill_alpha=0.3)
+        )
         _glyph(self.law, self.law_source, _line(BLUE, 2))
         _glyph(self.law, self.normal_source, _line(GRAY, 1.5, "dashed"))
         bars = Segment(x0="x", y0="zero", x1="x", y1="y", line_color=BLUE, line_width=4)
@@ -145,7 +168,11 @@ class DataView:
         self.law_needed = _caption(self.amplifier)
         self.amplifier_source = _source("x", "y", "line", name="amplifier")
         source = self.amplifier_source
-        _glyph(self.amplifier, source, VArea(x="x", y1="line", y2="y", fill_color=ORANGE, fill_alpha=0.25))
+        _glyph(
+            self.amplifier,
+            source,
+            VArea(x="x", y1="line", y2="y", fill_color=ORANGE, fill_alpha=0.25),
+        )
         _glyph(self.amplifier, source, _line(ORANGE, 2))
         _glyph(self.amplifier, source, _line(GRAY, 1.5, "dashed", y="line"))
 
@@ -164,7 +191,9 @@ class DataView:
             self.kurtosis.text = "not known in closed form"
         else:
             x, y = answer.density
-            self.atom_source.data = {"x": x, "y": y, "zero": 0 * y} if answer.atoms else {"x": [], "y": [], "zero": []}
+            self.atom_source.data = (
+                {"x": x, "y": y, "zero": 0 * y} if answer.atoms else {"x": [], "y": [], "zero": []}
+            )
             self.law_source.data = empty if answer.atoms else {"x": x, "y": y}
             grid = np.linspace(-3.5, 3.5, 121)
             bell = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
@@ -237,7 +266,12 @@ class RunView:
     @property
     def plots(self) -> list[Any]:
         """The figures, in order."""
-        return [self.lines, self.picture.plot, self.theory_picture.plot, *(one.plot for one in self.series.values())]
+        return [
+            self.lines,
+            self.picture.plot,
+            self.theory_picture.plot,
+            *(one.plot for one in self.series.values()),
+        ]
 
     def show(self, run: Watched, record: int, chosen: int) -> None:
         """Draw a run at a record; `chosen` says which of its fields."""
@@ -245,20 +279,28 @@ class RunView:
         theory = run.theory
         if weights is not None:
             flat = weights.reshape(weights.shape[0], weights.shape[1], weights.shape[2], -1)
-            member, neuron = divmod(min(chosen, weights.shape[0] * weights.shape[2] - 1), weights.shape[2])
+            member, neuron = divmod(
+                min(chosen, weights.shape[0] * weights.shape[2] - 1), weights.shape[2]
+            )
             if weights.ndim == 4:
                 self._show_curves(flat[member, : record + 1, neuron], run, record, member, neuron)
             self.lines.visible = weights.ndim == 4
             every = weights[:, record].reshape(-1, *weights.shape[3:])[:TILES]
             self.picture.show(tiled(_evened(every)))
-            when = f", flow time {run.times[record]:.4g}" if weights.ndim > 4 else ""  # else it stands beside
+            when = (
+                f", flow time {run.times[record]:.4g}" if weights.ndim > 4 else ""
+            )  # else it stands beside
             self.picture.plot.title.text = f"{self.title}: {len(every)} fields{when}"
             torus = weights.ndim > 4 and theory is not None and theory.weights is not None
             self.theory_picture.plot.visible = torus
             if torus:
-                assert theory is not None and theory.weights is not None and theory.times is not None
+                assert (
+                    theory is not None and theory.weights is not None and theory.times is not None
+                )
                 place = int(np.argmin(np.abs(theory.times - run.times[record])))
-                self.theory_picture.show(tiled(_evened(theory.weights[:, place].reshape(-1, *weights.shape[3:]))))
+                self.theory_picture.show(
+                    tiled(_evened(theory.weights[:, place].reshape(-1, *weights.shape[3:])))
+                )
         times, now = run.times, float(run.times[record])
         whole = run.whole_time
         self.series["ipr"].show(times, run.ipr, now, whole, theory, run.border)
@@ -275,9 +317,13 @@ class RunView:
         for one in self.series.values():
             one.clear()
 
-    def _show_curves(self, fields: np.ndarray, run: Watched, record: int, member: int, neuron: int) -> None:
+    def _show_curves(
+        self, fields: np.ndarray, run: Watched, record: int, member: int, neuron: int
+    ) -> None:
         chosen = np.unique(np.linspace(0, len(fields) - 1, CURVES).astype(int))
-        shades = [Viridis256[255 - int(245 * (index + 1) / max(len(run.times), 1))] for index in chosen]
+        shades = [
+            Viridis256[255 - int(245 * (index + 1) / max(len(run.times), 1))] for index in chosen
+        ]
         site = np.arange(fields.shape[1])
         self.field_source.data = {
             "xs": [site] * len(chosen),
@@ -293,7 +339,9 @@ class RunView:
             curve = {"x": site, "y": theory.weights[member, place, neuron].ravel()}
         self.theory_source.data = curve
         every = np.concatenate([np.ravel(fields), np.asarray(curve["y"], float)])
-        low, high = (float(every.min()), float(every.max())) if np.isfinite(every).all() else (-1.0, 1.0)
+        low, high = (
+            (float(every.min()), float(every.max())) if np.isfinite(every).all() else (-1.0, 1.0)
+        )
         margin = 0.08 * (high - low or 1.0)
         _hold(self.lines.y_range, low - margin, high + 2 * margin)  # words stand above
         which = f"member {member + 1}" if run.neurons == 1 else f"neuron {neuron + 1}"
@@ -316,11 +364,19 @@ class Series:
         self.each = _source("xs", "ys")
         self.mean = _source("x", "y", name=f"{owner}: {name}")
         self.theory = _source("x", "y")
-        _glyph(self.plot, self.each, MultiLine(xs="xs", ys="ys", line_color=BLUE, line_alpha=0.3, line_width=1))
+        _glyph(
+            self.plot,
+            self.each,
+            MultiLine(xs="xs", ys="ys", line_color=BLUE, line_alpha=0.3, line_width=1),
+        )
         _glyph(self.plot, self.mean, _line(BLUE, 2.5))
         _glyph(self.plot, self.theory, _line(ORANGE, 2, "dashed"))
-        self.now = Span(location=0, dimension="height", line_color=GRAY, line_width=1, visible=False)
-        self.border = Span(location=0, dimension="width", line_color=GREEN, line_dash="dotted", visible=False)
+        self.now = Span(
+            location=0, dimension="height", line_color=GRAY, line_width=1, visible=False
+        )
+        self.border = Span(
+            location=0, dimension="width", line_color=GREEN, line_dash="dotted", visible=False
+        )
         self.plot.add_layout(self.now)
         self.plot.add_layout(self.border)
 
@@ -351,14 +407,26 @@ class Series:
             level = np.moveaxis(found, 1, -1).reshape(-1, found.shape[1]).mean(axis=0)
             curve = {"x": theory.times[: len(level)], "y": level}
         self.theory.data = curve
-        seen = [np.asarray(one) for one in (*self.each.data["ys"], self.mean.data["y"], curve["y"]) if len(one)]
+        seen = [
+            np.asarray(one)
+            for one in (*self.each.data["ys"], self.mean.data["y"], curve["y"])
+            if len(one)
+        ]
         if seen:
             finite = np.concatenate(seen)[np.isfinite(np.concatenate(seen))]
             low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
             bottom = 0.0 if self.name == "ipr" else low - 0.05 * (high - low or 1.0)
-            _hold(self.plot.y_range, bottom, max(high + 0.1 * (high - bottom or 1.0), 2 * (border or 0.0)))
+            _hold(
+                self.plot.y_range,
+                bottom,
+                max(high + 0.1 * (high - bottom or 1.0), 2 * (border or 0.0)),
+            )
 
     def clear(self) -> None:
         """Show nothing."""
-        self.each.data, self.mean.data, self.theory.data = {"xs": [], "ys": []}, {"x": [], "y": []}, {"x": [], "y": []}
+        self.each.data, self.mean.data, self.theory.data = (
+            {"xs": [], "ys": []},
+            {"x": [], "y": []},
+            {"x": [], "y": []},
+        )
         self.now.visible = self.border.visible = False

@@ -62,7 +62,9 @@ class Watched:
         self.steps = np.concatenate([self.steps, new.steps[fresh]])
         self.times = np.concatenate([self.times, times[fresh]])
         for name, values in parts.items():
-            self.series[name] = values if first else np.concatenate([self.series[name], values], axis=1)
+            self.series[name] = (
+                values if first else np.concatenate([self.series[name], values], axis=1)
+            )
 
     @property
     def started(self) -> bool:
@@ -120,7 +122,11 @@ class Watched:
     def trajectory(self) -> Trajectory:
         """The run as the library has it."""
         weights = self.series["weights"]
-        ok = self.done.outcomes if self.done is not None and self.done.outcomes else ("ok",) * len(weights)
+        ok = (
+            self.done.outcomes
+            if self.done is not None and self.done.outcomes
+            else ("ok",) * len(weights)
+        )
         return Trajectory(
             steps=self.steps,
             times=self.times,

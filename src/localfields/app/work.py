@@ -34,7 +34,9 @@ Send = Callable[[say.Message], None]
 Stop = Callable[[], str]  # why to stop: `pause`, `cancel`, `time`; empty to go on
 
 
-def carry_out(stage: str, request: say.Request, limits: Limits, store: Store | None, send: Send, stop: Stop) -> None:
+def carry_out(
+    stage: str, request: say.Request, limits: Limits, store: Store | None, send: Send, stop: Stop
+) -> None:
     """One stage of a request: `answer`, `verdict`, `theory` or `run`; only an answer tells of warnings.
 
     Raises:
@@ -48,7 +50,9 @@ def carry_out(stage: str, request: say.Request, limits: Limits, store: Store | N
         experiment = limits.read(request.experiment)
         found: Any = {"answer": answer, "verdict": verdict, "theory": theory}[stage](experiment)
     if stage == "answer":
-        found = dataclasses.replace(found, notes=tuple(dict.fromkeys(str(one.message) for one in caught)))
+        found = dataclasses.replace(
+            found, notes=tuple(dict.fromkeys(str(one.message) for one in caught))
+        )
     send(found)
 
 
@@ -116,7 +120,11 @@ def _density(law: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     ends = np.asarray(law.quantile(np.array([1e-3, 1 - 1e-3])), np.float64)
     width = (ends[1] - ends[0]) / PLACES
     edges = np.linspace(ends[0] - 5 * width, ends[1] + 5 * width, PLACES + 11)
-    return (edges[1:] + edges[:-1]) / 2, np.diff(np.asarray(law.cdf(edges), np.float64)) / np.diff(edges), False
+    return (
+        (edges[1:] + edges[:-1]) / 2,
+        np.diff(np.asarray(law.cdf(edges), np.float64)) / np.diff(edges),
+        False,
+    )
 
 
 # -- a run ------------------------------------------------------------------------------------------------------
@@ -158,7 +166,9 @@ class Run:
             return
         self.sent = self._kept_records()
         # Looked at after every record: left to itself, the device is given a second of work at a time.
-        found = self.experiment.run(on_progress=self._tell, cancel=self._stopped, keep=self, look=0.0)
+        found = self.experiment.run(
+            on_progress=self._tell, cancel=self._stopped, keep=self, look=0.0
+        )
         self._rest({name: values[:, self.sent :] for name, values in found.series.items()})
         why, cancelled = self.stop(), found.stopped == "cancelled"
         if why == "cancel" and cancelled:
@@ -171,7 +181,9 @@ class Run:
         if not cancelled and self.store is not None:
             stored, note = self._save(found)
         seconds = time.perf_counter() - begin
-        self.send(say.Done(found.stopped, digest, seconds, tuple(map(str, found.outcome)), stored, note))
+        self.send(
+            say.Done(found.stopped, digest, seconds, tuple(map(str, found.outcome)), stored, note)
+        )
 
     def load(self) -> dict[str, np.ndarray] | None:
         """The checkpoint to go on from."""
@@ -182,16 +194,26 @@ class Run:
         if self.stop() == "cancel":
             return
         head = "record_"
-        kept = {name.removeprefix(head): values for name, values in arrays.items() if name.startswith(head)}
+        kept = {
+            name.removeprefix(head): values
+            for name, values in arrays.items()
+            if name.startswith(head)
+        }
         self._rest({name: np.moveaxis(values[self.sent :], 0, 1) for name, values in kept.items()})
         self.send(say.Checkpoint(arrays))
 
     def _stopped(self) -> bool:
-        return self.request.one_record or bool(self.stop())  # asked after a record, not before the first
+        return self.request.one_record or bool(
+            self.stop()
+        )  # asked after a record, not before the first
 
     def _kept_records(self) -> int:
         """How many records a checkpoint holds: the page has them."""
-        kept = [len(values) for name, values in (self.request.checkpoint or {}).items() if name.startswith("record_")]
+        kept = [
+            len(values)
+            for name, values in (self.request.checkpoint or {}).items()
+            if name.startswith("record_")
+        ]
         return min(kept, default=0)
 
     def _tell(self, progress: Any) -> None:
@@ -229,14 +251,26 @@ class Run:
         self._gates(found)
         seconds = float(found.manifest.get("run_seconds", 0.0))
         outcomes = tuple(map(str, found.outcome))
-        self.send(say.Done(found.stopped, self.experiment.digest, seconds, outcomes, True, "Found in the store."))
+        self.send(
+            say.Done(
+                found.stopped,
+                self.experiment.digest,
+                seconds,
+                outcomes,
+                True,
+                "Found in the store.",
+            )
+        )
 
     def _so_far(self, records: Any) -> Trajectory:
         """The records of a few members as far as they go, on the axes that gates are taken along."""
         count = len(records)
         which = np.unique(np.linspace(0, count - 1, GRID).round().astype(int))
         names = [name for name in ("weights", "biases") if name in records[0]]
-        series = {name: np.stack([np.asarray(records[i][name])[:SHOWN] for i in which], axis=1) for name in names}
+        series = {
+            name: np.stack([np.asarray(records[i][name])[:SHOWN] for i in which], axis=1)
+            for name in names
+        }
         lead = series["weights"].shape[:2]
         series["weights"] = series["weights"].reshape(*lead, -1, *self.experiment.task.shape)
         steps = self.at[which]
@@ -302,7 +336,9 @@ def theory(experiment: Experiment) -> say.Theory:
         else:
             with jax.enable_x64(experiment.precision == "float64"):
                 size = swept or count  # of a sweep, all: its numbers come one a member
-                drawn = initial_params(task, network, method.seed if swept else seeds, size)["weights"]
+                drawn = initial_params(task, network, method.seed if swept else seeds, size)[
+                    "weights"
+                ]
             start = np.asarray(drawn)[:count].reshape(count, network.hidden, *task.shape)
         more: dict[str, Any] = {"times": times, "tolerance": 1e-6, "seed": 0}
         if swept is None:
@@ -314,11 +350,17 @@ def theory(experiment: Experiment) -> say.Theory:
             ]
     except InputError as error:
         return say.Theory("", False, missing=str(error))
-    weights, loss = (np.concatenate([getattr(one, part) for one in runs]) for part in ("weights", "loss"))
+    weights, loss = (
+        np.concatenate([getattr(one, part) for one in runs]) for part in ("weights", "loss")
+    )
     ipr = inverse_participation_ratio(weights, len(task.shape))
-    both = dataclasses.replace(runs[0], initial=weights[:, 0], final=weights[:, -1], series={"weights": weights})
+    both = dataclasses.replace(
+        runs[0], initial=weights[:, 0], final=weights[:, -1], series={"weights": weights}
+    )
     made = gates(both, experiment)
-    return say.Theory(name, exact, times, ipr, weights, loss, None if made is None else made.agreement)
+    return say.Theory(
+        name, exact, times, ipr, weights, loss, None if made is None else made.agreement
+    )
 
 
 def _at(value: Spec, index: int) -> Any:
@@ -335,7 +377,13 @@ def _theory(task: Any, network: Any) -> tuple[Any, str, bool]:
     from ..theory.choose import is_exact, labelled
     from ..theory.predict import FREQUENCIES
 
-    for theory in (ExactPulse(), BestKnown(FREQUENCIES), GaussianCommittee(), ErfCommittee(), GatedFlow()):
+    for theory in (
+        ExactPulse(),
+        BestKnown(FREQUENCIES),
+        GaussianCommittee(),
+        ErfCommittee(),
+        GatedFlow(),
+    ):
         try:
             theory.flow(task, network)
         except InputError:
@@ -374,7 +422,13 @@ def gates(found: Trajectory, experiment: Experiment) -> say.Gates | None:
             parts = [gates_along(few, task, reference="final", num=DRAWS, biases=biases)]
         else:
             parts = [
-                gates_along(few.members(slice(m, m + 1)), member(task, m), reference="final", num=DRAWS, biases=biases)
+                gates_along(
+                    few.members(slice(m, m + 1)),
+                    member(task, m),
+                    reference="final",
+                    num=DRAWS,
+                    biases=biases,
+                )
                 for m in range(few.num_members)
             ]
     except InputError:

@@ -13,7 +13,12 @@ from .._prng import make_key
 from .._spec import Choice, Count, declare, number
 from .base import Baseline, Fitted, check_seed
 
-ACTIVATIONS = {"linear": lambda h: h, "relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh}
+ACTIVATIONS = {
+    "linear": lambda h: h,
+    "relu": jax.nn.relu,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+}
 
 
 class Weights(NamedTuple):
@@ -39,9 +44,15 @@ class Autoencoder(Baseline):
         (4, 12)
     """
 
-    components: int = declare(40, Count(high=100_000), help="number of fields; may be more than sites")
-    activation: str = declare("relu", Choice(tuple(ACTIVATIONS)), symbol="f", help="of the components")
-    sparsity: float = number(0.0, low=0, closed=True, symbol="λ", help="price of a component's activity")
+    components: int = declare(
+        40, Count(high=100_000), help="number of fields; may be more than sites"
+    )
+    activation: str = declare(
+        "relu", Choice(tuple(ACTIVATIONS)), symbol="f", help="of the components"
+    )
+    sparsity: float = number(
+        0.0, low=0, closed=True, symbol="λ", help="price of a component's activity"
+    )
     learning_rate: float = number(0.003, low=0, help="step size of Adam at the start")
     steps: int = declare(5000, Count(high=10**8), help="number of steps")
     batch: int = declare(200, Count(high=10**6), help="samples a step, drawn with replacement")
@@ -63,7 +74,9 @@ class Autoencoder(Baseline):
         key = make_key(check_seed(seed))
         found, losses = _descend(self, data, key, self.steps, min(self.batch, len(x)))
         some = data[:: max(1, len(x) // 20_000)]
-        residual = float(jnp.mean((some - decode(found, encode(found, some, self.activation))) ** 2))
+        residual = float(
+            jnp.mean((some - decode(found, encode(found, some, self.activation))) ** 2)
+        )
         notes = {"loss": float(np.mean(losses[-max(1, self.steps // 10) :])), "residual": residual}
         fields = np.asarray(found.fields, np.float64) / scale
         return Fitted(fields, bool(np.isfinite(fields).all()), self.steps, notes)
@@ -72,7 +85,8 @@ class Autoencoder(Baseline):
         """Mean over samples of ½‖x − x̂‖² + λ‖y‖₁, for samples that are centered and scaled."""
         y = encode(weights, x, self.activation)
         return jnp.mean(
-            jnp.sum((x - decode(weights, y)) ** 2, axis=1) / 2 + self.sparsity * jnp.sum(jnp.abs(y), axis=1)
+            jnp.sum((x - decode(weights, y)) ** 2, axis=1) / 2
+            + self.sparsity * jnp.sum(jnp.abs(y), axis=1)
         )
 
 

@@ -75,18 +75,26 @@ class Baseline(Spec):
         rows, sites = found.shape
         most = rows if overcomplete else min(rows, sites)
         if most < self.components:
-            advice = "Take fewer components, or more samples." if rows == most else "Take fewer components."
+            advice = (
+                "Take fewer components, or more samples."
+                if rows == most
+                else "Take fewer components."
+            )
             got = Said(f"{self.components} with samples of shape {found.shape}")
             refuse("`components`", got, f"at most {most}", advice)
         if (found == found[:1]).all():
             advice = "There is nothing to learn from samples of no independent directions."
-            refuse("`samples`", Said("the same one throughout"), "different from each other", advice)
+            refuse(
+                "`samples`", Said("the same one throughout"), "different from each other", advice
+            )
         return found
 
     def check_rank(self, x: np.ndarray) -> None:
         """Refuse more components than checked samples have directions: the others would be made of rounding errors."""
         variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(x, rowvar=False, dtype=x.dtype)))
-        rank = int((variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum())
+        rank = int(
+            (variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum()
+        )
         if rank < self.components:
             got = Said(f"{self.components} for samples of {rank} independent directions")
             refuse("`components`", got, f"at most {rank}", "Take fewer components.")

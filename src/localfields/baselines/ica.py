@@ -23,10 +23,17 @@ class FastICA(Baseline):
         (4, 12)
     """
 
-    components: int = declare(40, Count(high=100_000), help="number of fields, at most the number of sites")
-    algorithm: str = declare("parallel", Choice(("parallel", "deflation")), help="all fields at once, or one by one")
+    components: int = declare(
+        40, Count(high=100_000), help="number of fields, at most the number of sites"
+    )
+    algorithm: str = declare(
+        "parallel", Choice(("parallel", "deflation")), help="all fields at once, or one by one"
+    )
     contrast: str = declare(
-        "logcosh", Choice(("logcosh", "exp", "cube")), symbol="G", help="what stands for the distance from Gaussian"
+        "logcosh",
+        Choice(("logcosh", "exp", "cube")),
+        symbol="G",
+        help="what stands for the distance from Gaussian",
     )
     iterations: int = declare(200, Count(high=10**6), help="most iterations")
     tolerance: float = number(1e-4, low=0, help="fields that turn by less than this have converged")

@@ -24,7 +24,9 @@ class PCA(Baseline):
         (4, 12)
     """
 
-    components: int = declare(40, Count(high=100_000), help="number of fields, at most the number of sites")
+    components: int = declare(
+        40, Count(high=100_000), help="number of fields, at most the number of sites"
+    )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:
         """Learn fields from samples, (num, size); see `Baseline.fit`. Nothing is random here.
@@ -40,8 +42,12 @@ class PCA(Baseline):
         check_seed(seed)
         x = self.check_samples(samples)
         self.check_rank(x)
-        method = Fit(self.components, svd_solver="covariance_eigh")  # many more samples than sites: much less work
-        method.fit(x - x.mean(axis=0, dtype=np.float64).astype(x.dtype))  # a large mean would cost digits in there
+        method = Fit(
+            self.components, svd_solver="covariance_eigh"
+        )  # many more samples than sites: much less work
+        method.fit(
+            x - x.mean(axis=0, dtype=np.float64).astype(x.dtype)
+        )  # a large mean would cost digits in there
         notes = {"variance": method.explained_variance_, "share": method.explained_variance_ratio_}
         plain = {name: np.asarray(values, np.float64).tolist() for name, values in notes.items()}
         return Fitted(np.asarray(method.components_, np.float64), True, 1, plain)

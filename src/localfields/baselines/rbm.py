@@ -26,11 +26,17 @@ class RBM(Baseline):
         (4, 12)
     """
 
-    components: int = declare(40, Count(high=100_000), help="number of fields; may be more than sites")
+    components: int = declare(
+        40, Count(high=100_000), help="number of fields; may be more than sites"
+    )
     learning_rate: float = number(0.1, low=0, help="step size")
-    steps: int = declare(20_000, Count(high=10**8), help="mini-batches; the last pass over the samples is finished")
+    steps: int = declare(
+        20_000, Count(high=10**8), help="mini-batches; the last pass over the samples is finished"
+    )
     batch: int = declare(100, Count(high=10**6), help="samples a step")
-    clip: float = number(1.0, low=0, help="standard deviations from the mean that still fit into [0, 1]")
+    clip: float = number(
+        1.0, low=0, help="standard deviations from the mean that still fit into [0, 1]"
+    )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:
         """Learn fields from samples, (num, size); see `Baseline.fit`.
@@ -59,7 +65,10 @@ class RBM(Baseline):
         )
         method.fit(scaled)
         fields = np.asarray(method.components_, np.float64)
-        visible, hidden = (np.asarray(one, np.float64) for one in (method.intercept_visible_, method.intercept_hidden_))
+        visible, hidden = (
+            np.asarray(one, np.float64)
+            for one in (method.intercept_visible_, method.intercept_hidden_)
+        )
         likelihood = pseudo_likelihood(fields, visible, hidden, scaled[:: max(1, len(x) // 1000)])
         notes = {"low": low, "high": high, "pseudo_likelihood": likelihood}
         return Fitted(fields / (high - low), True, passes * of_pass, notes)
@@ -75,12 +84,16 @@ class RBM(Baseline):
         return max(float(x.min()), mean - spread), min(float(x.max()), mean + spread)
 
 
-def free_energy(weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray) -> np.ndarray:
+def free_energy(
+    weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray
+) -> np.ndarray:
     """−v·a − Σₖ log(1 + e^(Wₖ·v + bₖ)): minus the log of a row's probability, hidden units summed out, less log Z."""
     return -v @ visible - np.logaddexp(0, v @ weights.T + hidden).sum(axis=1)
 
 
-def pseudo_likelihood(weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray) -> float:
+def pseudo_likelihood(
+    weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray
+) -> float:
     """Mean over samples of Σᵢ log P(vᵢ | the others), each site flipped in turn (the library flips one at random)."""
     here, total = free_energy(weights, visible, hidden, v), 0.0
     for site in range(v.shape[1]):

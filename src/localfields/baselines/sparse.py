@@ -25,13 +25,19 @@ class SparseCoding(Baseline):
         (4, 12)
     """
 
-    components: int = declare(40, Count(high=100_000), help="number of fields; may be more than sites")
+    components: int = declare(
+        40, Count(high=100_000), help="number of fields; may be more than sites"
+    )
     penalty: float = number(1.0, low=0, symbol="λ", help="price of a code's sum of sizes")
     steps: int = declare(
-        1000, Count(high=10**8), help="mini-batches at most; the last pass over the samples is finished"
+        1000,
+        Count(high=10**8),
+        help="mini-batches at most; the last pass over the samples is finished",
     )
     batch: int = declare(256, Count(high=10**6), help="samples a step")
-    tolerance: float = number(1e-3, low=0, help="atoms that move by less than this a step have converged")
+    tolerance: float = number(
+        1e-3, low=0, help="atoms that move by less than this a step have converged"
+    )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:
         """Learn fields from samples, (num, size); see `Baseline.fit`.
@@ -47,7 +53,9 @@ class SparseCoding(Baseline):
         from sklearn.exceptions import ConvergenceWarning
 
         x = self.check_samples(samples, overcomplete=True)
-        x = x - x.mean(axis=0, dtype=np.float64)  # in double precision: in single, codes do not meet their tolerance
+        x = x - x.mean(
+            axis=0, dtype=np.float64
+        )  # in double precision: in single, codes do not meet their tolerance
         x /= x.std()  # the library starts from atoms that know the scale
         batch = min(self.batch, len(x))
         of_pass = -(-len(x) // batch)
@@ -61,7 +69,8 @@ class SparseCoding(Baseline):
             transform_algorithm="lasso_cd",
             transform_alpha=self.penalty,
             tol=self.tolerance,
-            max_no_improvement=10**9,  # the cost of a mini-batch is noisy: that rule stops long before atoms are found
+            max_no_improvement=10
+            ** 9,  # the cost of a mini-batch is noisy: that rule stops long before atoms are found
             random_state=check_seed(seed),
         )
         # A code that does not quite meet its tolerance is no matter: the next step makes another of it.
@@ -69,4 +78,9 @@ class SparseCoding(Baseline):
             method.fit(x)
             active = float((method.transform(x[:: max(1, len(x) // 2000)]) != 0).mean())
         steps = int(method.n_steps_)
-        return Fitted(np.asarray(method.components_, np.float64), steps < passes * of_pass, steps, {"active": active})
+        return Fitted(
+            np.asarray(method.components_, np.float64),
+            steps < passes * of_pass,
+            steps,
+            {"active": active},
+        )

@@ -44,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     leave_checks_out()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ξ and ∞ gets question marks, not a traceback
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal without ξ and ∞ gets question marks, not a traceback
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _tell
@@ -56,7 +58,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("localfields: interrupted.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing to tell
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader went away: nothing to tell
         sys.exit(141)
 
 
@@ -68,11 +72,20 @@ def _dispatch(argv: list[str]) -> None:
     from ..errors import Said, refuse, unknown
 
     plugins = []
-    argv = [part for word in argv for part in (word.split("=", 1) if word.startswith("--plugin=") else [word])]
+    argv = [
+        part
+        for word in argv
+        for part in (word.split("=", 1) if word.startswith("--plugin=") else [word])
+    ]
     while "--plugin" in argv:
         place = argv.index("--plugin")
         if place + 1 == len(argv):
-            refuse("`--plugin`", Said("nothing"), "followed by a module", "For example --plugin my_stimuli.")
+            refuse(
+                "`--plugin`",
+                Said("nothing"),
+                "followed by a module",
+                "For example --plugin my_stimuli.",
+            )
         plugins.append(argv[place + 1])
         del argv[place : place + 2]
     if not argv or argv[0] in ("-h", "--help"):

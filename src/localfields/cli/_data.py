@@ -35,12 +35,16 @@ def data_options() -> dict[str, Option]:
     own = field_options(Samples)
     blur = f"of one file: its samples blurred by each of these widths, in sites, are the classes; {BLURS} if left out"
     classes = own["classes"]
-    own["classes"] = option(str, "", "of one file: labels, one number a sample; each is a class", classes[3])
+    own["classes"] = option(
+        str, "", "of one file: labels, one number a sample; each is a class", classes[3]
+    )
     del own["data"], own["chosen"]
     return {"blur": option(str, "", blur, "SIGMA,…"), **own}
 
 
-def read_files(files: Sequence[str], own: dict[str, Option], task: dict[str, Option], values: dict[str, Any]) -> Any:
+def read_files(
+    files: Sequence[str], own: dict[str, Option], task: dict[str, Option], values: dict[str, Any]
+) -> Any:
     """The task of some files, from options that are taken out of `values`: a file, a label or a blur a class."""
     from .. import data
     from .._spec import parse_fields
@@ -52,7 +56,12 @@ def read_files(files: Sequence[str], own: dict[str, Option], task: dict[str, Opt
     read, said = parse_fields(Samples, given), parse_fields(Discrimination, changed(task, values))
     if len(files) > 1 and (labels or blur):
         name = "--classes" if labels else "--blur"
-        refuse(f"`{name}`", Said(f"with {len(files)} files"), "an option of one file", "Each file is a class already.")
+        refuse(
+            f"`{name}`",
+            Said(f"with {len(files)} files"),
+            "an option of one file",
+            "Each file is a class already.",
+        )
     if labels and blur:
         refuse("`--blur`", Said("with --classes"), "left out", "Labels are the classes already.")
     if labels:
@@ -60,7 +69,9 @@ def read_files(files: Sequence[str], own: dict[str, Option], task: dict[str, Opt
     elif len(files) > 1:
         found = data.sources(*files, **read)
     else:
-        found = data.blurs(data.sources(files[0], files[0], **read).stimuli[0], _widths(blur or BLURS))
+        found = data.blurs(
+            data.sources(files[0], files[0], **read).stimuli[0], _widths(blur or BLURS)
+        )
     return found.replace(**said)
 
 
@@ -70,5 +81,7 @@ def _widths(text: str) -> list[float]:
     except ValueError:
         each = []
     if len(set(each)) < max(2, len(each)):
-        refuse("`--blur`", text, "two or more different widths, 0 for none", "For example --blur 0,1.")
+        refuse(
+            "`--blur`", text, "two or more different widths, 0 for none", "For example --blur 0,1."
+        )
     return each

@@ -77,13 +77,17 @@ def with_options(command: Any, options: Mapping[str, Option], cls: type[Any]) ->
     return command
 
 
-def _parameter(name: str, annotation: Any, default: Any, help: str, metavar: str | None) -> inspect.Parameter:
+def _parameter(
+    name: str, annotation: Any, default: Any, help: str, metavar: str | None
+) -> inspect.Parameter:
     note = tyro.conf.arg(help=help, metavar=metavar) if metavar else tyro.conf.arg(help=help)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=Annotated[annotation, note])
 
 
-def run_one_of(commands: Mapping[str, Callable], argv: Sequence[str], prog: str, what: str, description: str) -> None:
+def run_one_of(
+    commands: Mapping[str, Callable], argv: Sequence[str], prog: str, what: str, description: str
+) -> None:
     """Run the command named first in `argv`, or print the list of them."""
     if not argv or argv[0] in ("-h", "--help"):
         print(f"usage: {prog} {what.upper()} [OPTIONS]\n\n{description}\n")
@@ -124,7 +128,9 @@ def run_command(command: Callable, argv: Sequence[str], prog: str) -> None:
 
 
 def _signed_as(command: Callable, function: Any) -> Callable:
-    function.__signature__ = inspect.signature(command, eval_str=True)  # names are those of the command's module
+    function.__signature__ = inspect.signature(
+        command, eval_str=True
+    )  # names are those of the command's module
     function.__annotations__ = inspect.get_annotations(command, eval_str=True)
     function.__doc__, function.__name__ = command.__doc__, command.__name__
     return function

@@ -22,7 +22,11 @@ def experiment_options(cls: Any) -> dict[str, dict[str, Option]]:
     from ..experiments.texts import DEFAULT_NETWORK
     from ..tasks import Discrimination
 
-    network = {"network": option(str, DEFAULT_NETWORK, "architecture; its own options follow below", "NAME")}
+    network = {
+        "network": option(
+            str, DEFAULT_NETWORK, "architecture; its own options follow below", "NAME"
+        )
+    }
     return {
         "stimuli": field_options(cls),
         "method": field_options(Training),
@@ -37,7 +41,9 @@ def _network_options() -> dict[str, Option]:
     found = {}
     for cls in registered("network").values():
         for name, (kind, default, help, metavar) in field_options(cls).items():
-            found[name] = option(kind, "", f"{help} (the network's own default: {default})", metavar)
+            found[name] = option(
+                kind, "", f"{help} (the network's own default: {default})", metavar
+            )
     return found
 
 
@@ -76,12 +82,16 @@ def show_run(run: Any, target: Path | None, picture: Path | None) -> None:
     print(run)
     compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
     print(
-        f"  ran in {seconds:.1f} s" if compiled is None else f"  compiled in {compiled:.1f} s, ran in {seconds:.1f} s"
+        f"  ran in {seconds:.1f} s"
+        if compiled is None
+        else f"  compiled in {compiled:.1f} s, ran in {seconds:.1f} s"
     )
     write_run(run, target, picture, save_overview)
 
 
-def write_run(run: Any, target: Path | None, picture: Path | None, save: Callable[[Any, Path], Any]) -> None:
+def write_run(
+    run: Any, target: Path | None, picture: Path | None, save: Callable[[Any, Path], Any]
+) -> None:
     """Write what was asked for, the picture as `save` draws it."""
     from .._files import publish
     from ..store.export import export
@@ -100,7 +110,11 @@ class LiveTable:
     def __init__(self, console: Any):
         from rich.live import Live
 
-        self.live = Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal else None
+        self.live = (
+            Live(console=console, refresh_per_second=8, transient=True)
+            if console.is_terminal
+            else None
+        )
 
     def __enter__(self) -> LiveTable:
         if self.live is not None:

@@ -22,16 +22,28 @@ def run(argv: Sequence[str]) -> None:
 
 def app(
     port: Annotated[int, tyro.conf.arg(help="to listen on")] = 5006,
-    address: Annotated[str, tyro.conf.arg(help="to listen on; others can reach any but a loopback one")] = "127.0.0.1",
+    address: Annotated[
+        str, tyro.conf.arg(help="to listen on; others can reach any but a loopback one")
+    ] = "127.0.0.1",
     host: Annotated[
-        str, tyro.conf.arg(help="further names it may be asked for by, joined by commas", metavar="NAME,…")
+        str,
+        tyro.conf.arg(
+            help="further names it may be asked for by, joined by commas", metavar="NAME,…"
+        ),
     ] = "",
     store: Annotated[
-        str, tyro.conf.arg(help="folder of results; otherwise $LOCALFIELDS_STORE, or runs", metavar="PATH")
+        str,
+        tyro.conf.arg(
+            help="folder of results; otherwise $LOCALFIELDS_STORE, or runs", metavar="PATH"
+        ),
     ] = "",
-    report: Annotated[str, tyro.conf.arg(help="folder of the reproduction report", metavar="PATH")] = "report",
+    report: Annotated[
+        str, tyro.conf.arg(help="folder of the reproduction report", metavar="PATH")
+    ] = "report",
     workers: Annotated[int, tyro.conf.arg(help="processes that carry out runs")] = 2,
-    show: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="open a browser")] = False,
+    show: Annotated[
+        bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="open a browser")
+    ] = False,
 ) -> None:
     """Open the explorer: turn the gain and watch a receptive field being born.
 
@@ -40,7 +52,12 @@ def app(
     for name in NEEDED:
         if importlib.util.find_spec(name) is None:
             advice = "Install it with `pip install 'localfields[app]'`, or in a checkout with `make app`."
-            refuse("The explorer's environment", Said(f"one without `{name}`"), "one with panel and bokeh", advice)
+            refuse(
+                "The explorer's environment",
+                Said(f"one without `{name}`"),
+                "one with panel and bokeh",
+                advice,
+            )
     from ..app.server import serve
     from ..store import Store
 

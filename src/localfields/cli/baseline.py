@@ -9,7 +9,14 @@ from .._spec import Shape, fields, from_text, name_of, parse_fields, registered
 from ..errors import InputError, unknown
 from ..experiments.texts import read_classes
 from ._data import leading_files
-from ._options import changed, field_options, run_one_of, use_compilation_cache, with_options, working
+from ._options import (
+    changed,
+    field_options,
+    run_one_of,
+    use_compilation_cache,
+    with_options,
+    working,
+)
 from ._run import OUTPUT, output_files, write_run
 
 ABOUT = """Fit a method that learns without labels to samples of a stimulus, and say which of its fields are localized:
@@ -30,7 +37,9 @@ def run(argv: Sequence[str]) -> None:
         run_one_of(known, [], "localfields baseline", "method", ABOUT)
         return
     name = full_name(argv[0], known)
-    commands = {stimulus: _command(known[name], cls) for stimulus, cls in registered("stimulus").items()}
+    commands = {
+        stimulus: _command(known[name], cls) for stimulus, cls in registered("stimulus").items()
+    }
     rest = list(argv[1:])
     if files := leading_files(rest, list(commands)):
         rest = ["samples", "--data", ",".join(files), *rest[len(files) :]]
@@ -53,7 +62,9 @@ def _command(method: Any, cls: Any) -> Any:
 
     own, of_method = field_options(cls), field_options(method)
     of_fit = {name: one for name, one in field_options(Fit).items() if name != "baseline"}
-    of_task = {name: one for name, one in field_options(Discrimination).items() if name == "proportions"}
+    of_task = {
+        name: one for name, one in field_options(Discrimination).items() if name == "proportions"
+    }
 
     def command(**values: Any) -> None:
         classes = _read_classes(cls, changed(own, values))
@@ -70,7 +81,9 @@ def _read_classes(cls: Any, given: dict[str, str]) -> list[Any]:
     try:
         one = from_text(cls, given)
     except InputError:
-        if not any("," in text for name, text in given.items() if not isinstance(kinds[name], Shape)):
+        if not any(
+            "," in text for name, text in given.items() if not isinstance(kinds[name], Shape)
+        ):
             raise
         return read_classes(cls, given)
     return [one, one]
@@ -103,7 +116,9 @@ def _print(found: Any, method: Any) -> None:
     table = Table(*(["fit"] * several), "component", "IPR", "peak", "localized")
     for m, k in np.ndindex(*ipr.shape):
         place = str(peak[m, k]) if len(found.shape) == 1 else ", ".join(map(str, peak[m, k]))
-        table.add_row(*([str(m)] * several), str(k), f"{ipr[m, k]:.3f}", place, "yes" if local[m, k] else "no")
+        table.add_row(
+            *([str(m)] * several), str(k), f"{ipr[m, k]:.3f}", place, "yes" if local[m, k] else "no"
+        )
     Console().print(table)
     print(
         f"{local.sum()} of {local.size} fields localized (IPR above {localized_from(size):.3f}); "

@@ -28,8 +28,15 @@ from ._run import output_files
 OPTIONS = {
     "starts": option(str, "16", "how many random first fields to follow", "INT"),
     "seed": option(str, "0", "of the random first fields", "INT"),
-    "out": option(str, "", "file to write: .json, the report and the predicted field; .html, one page to read", "PATH"),
-    "plot": option(bool, False, "draw a page of pictures, beside --out or named after the stimulus"),
+    "out": option(
+        str,
+        "",
+        "file to write: .json, the report and the predicted field; .html, one page to read",
+        "PATH",
+    ),
+    "plot": option(
+        bool, False, "draw a page of pictures, beside --out or named after the stimulus"
+    ),
     "overwrite": option(bool, False, "replace files that exist"),
 }
 
@@ -47,7 +54,10 @@ def run(argv: Sequence[str]) -> None:
     task_options = field_options(Discrimination)
     if files := leading_files(argv, list(registered("stimulus"))):
         return _files(files, argv[len(files) :], task_options)
-    commands = {name: _command(cls, field_options(cls), task_options) for name, cls in registered("stimulus").items()}
+    commands = {
+        name: _command(cls, field_options(cls), task_options)
+        for name, cls in registered("stimulus").items()
+    }
     about = (
         "Say whether a neuron that learns to tell the classes of one stimulus family apart becomes localized.\n"
         "Give the parameter in which they differ one value a class, label 0 first:\n"
@@ -73,13 +83,19 @@ def _files(files: list[str], argv: Sequence[str], task_options: Any) -> None:
     own = data_options()
 
     def command(**values: Any) -> None:
-        _predict(read_files(files, own, task_options, values), name=Path(files[0].partition(":")[0]).stem, **values)
+        _predict(
+            read_files(files, own, task_options, values),
+            name=Path(files[0].partition(":")[0]).stem,
+            **values,
+        )
 
     with_options(command, {**own, **OPTIONS, **task_options}, Samples)
     run_command(command, argv, f"localfields predict {' '.join(files)}")
 
 
-def _predict(task: Any, starts: str, seed: str, out: str, plot: bool, overwrite: bool, name: str = "") -> None:
+def _predict(
+    task: Any, starts: str, seed: str, out: str, plot: bool, overwrite: bool, name: str = ""
+) -> None:
     from .._files import publish
     from ..theory import predict
 
@@ -92,7 +108,12 @@ def _predict(task: Any, starts: str, seed: str, out: str, plot: bool, overwrite:
         prediction = predict(task, starts=count, seed=first)
     print(_report(prediction, shutil.get_terminal_size().columns))
     if target is not None:
-        publish(target, lambda path: path.write_text(_written(path, task, prediction, count, first), encoding="utf-8"))
+        publish(
+            target,
+            lambda path: path.write_text(
+                _written(path, task, prediction, count, first), encoding="utf-8"
+            ),
+        )
         print(f"wrote {target}")
     if picture is not None:
         from ..plots.data import prediction_picture
@@ -103,7 +124,9 @@ def _predict(task: Any, starts: str, seed: str, out: str, plot: bool, overwrite:
 
 def _report(prediction: Any, width: int) -> str:
     """The report, its lines wrapped under their second column, and the predicted field."""
-    wrap = textwrap.TextWrapper(max(width, 40), subsequent_indent=" " * INDENT, break_on_hyphens=False)
+    wrap = textwrap.TextWrapper(
+        max(width, 40), subsequent_indent=" " * INDENT, break_on_hyphens=False
+    )
     lines = [wrap.fill(line) for line in str(prediction).splitlines()]
     wrap.subsequent_indent = ""
     if prediction.flow is not None:
@@ -126,7 +149,12 @@ def _as_json(task: Any, prediction: Any, starts: int, seed: int) -> str:
     """Strict JSON: what is not a number is null, and an infinite one "inf"."""
     from .. import __version__
 
-    found: dict[str, Any] = {"localfields": __version__, "task": task.to_json(), "starts": starts, "seed": seed}
+    found: dict[str, Any] = {
+        "localfields": __version__,
+        "task": task.to_json(),
+        "starts": starts,
+        "seed": seed,
+    }
     for field in dataclasses.fields(prediction):
         value = getattr(prediction, field.name)
         if field.name != "flow":
@@ -183,7 +211,10 @@ def _coarse(field: Any, most: int) -> Any:
     step = math.ceil(max(field.shape) / most)
     for axis, n in enumerate(field.shape):
         starts = np.arange(0, n, step)
-        top, bottom = np.maximum.reduceat(field, starts, axis), np.minimum.reduceat(field, starts, axis)
+        top, bottom = (
+            np.maximum.reduceat(field, starts, axis),
+            np.minimum.reduceat(field, starts, axis),
+        )
         field = np.where(top >= -bottom, top, bottom)
     return field
 
@@ -196,9 +227,13 @@ def _bars(field: Any, width: int) -> list[str]:
     values = np.repeat(values, max(1, min(6, 2 * columns // len(values))))
     top, bottom = max(0.0, float(values.max())), min(0.0, float(values.min()))
     unit = (top - bottom) / (4 * ROWS) or 1.0
-    heights = np.where(values >= 0, 1, -1) * np.maximum(1, np.rint(np.abs(values) / unit)).astype(int)
+    heights = np.where(values >= 0, 1, -1) * np.maximum(1, np.rint(np.abs(values) / unit)).astype(
+        int
+    )
     above, below = max(0, int(heights.max())), max(0, -int(heights.min()))
-    level = above - np.arange(-(-(above + below) // 4) * 4)[:, None] - 0.5  # of each row of dots, zero at the axis
+    level = (
+        above - np.arange(-(-(above + below) // 4) * 4)[:, None] - 0.5
+    )  # of each row of dots, zero at the axis
     dots = ((level > 0) & (level < heights)) | ((level < 0) & (level > heights))
     dots = np.pad(dots, ((0, 0), (0, len(values) % 2)))
     # In a character of braille the dots 1 2 3 7 run down its left column, and 4 5 6 8 down the right one.
@@ -224,7 +259,10 @@ def _shades(field: Any, width: int) -> list[str]:
     values = _coarse(plane, min(MOST_COLUMNS, max(width, 40) - 4) // 2)
     limit = float(np.abs(values).max())
     levels = np.rint(values / (limit or 1.0) * (len(SHADES) - 1)).astype(int)
-    rows = ["".join(2 * (SHADES[one] if one >= 0 else NEGATIVE_SHADES[-one]) for one in row) for row in levels.tolist()]
+    rows = [
+        "".join(2 * (SHADES[one] if one >= 0 else NEGATIVE_SHADES[-one]) for one in row)
+        for row in levels.tolist()
+    ]
     edge = "─" * len(rows[0])
     low = f" or {NEGATIVE_SHADES[-1]} ({-limit:.3g})" if levels.min() < 0 else ""
     legend = f"  from blank (0) to {SHADES[-1]} ({limit:.3g}){low}"

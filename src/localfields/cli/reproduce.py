@@ -19,21 +19,34 @@ def run(argv: Sequence[str]) -> None:
 
 def reproduce(
     figures: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="all of the paper's if none", metavar="FIGURE")
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(help="all of the paper's if none", metavar="FIGURE"),
     ] = (),
     notes: Annotated[
-        bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="the figures of the working notes, and those named")
+        bool,
+        tyro.conf.FlagCreatePairsOff,
+        tyro.conf.arg(help="the figures of the working notes, and those named"),
     ] = False,
-    out: Annotated[str, tyro.conf.arg(help="folder for figures and report", metavar="PATH")] = "report",
+    out: Annotated[
+        str, tyro.conf.arg(help="folder for figures and report", metavar="PATH")
+    ] = "report",
     scale: Annotated[
         Literal["paper", "quick", "tiny"],
-        tyro.conf.arg(help="the paper's settings, smaller ones for a first look, or the least that runs"),
+        tyro.conf.arg(
+            help="the paper's settings, smaller ones for a first look, or the least that runs"
+        ),
     ] = "paper",
     only_missing: Annotated[
-        bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="leave figures that are there as they are")
+        bool,
+        tyro.conf.FlagCreatePairsOff,
+        tyro.conf.arg(help="leave figures that are there as they are"),
     ] = False,
     store: Annotated[
-        str, tyro.conf.arg(help="folder of results; otherwise $LOCALFIELDS_STORE, or runs", metavar="PATH")
+        str,
+        tyro.conf.arg(
+            help="folder of results; otherwise $LOCALFIELDS_STORE, or runs", metavar="PATH"
+        ),
     ] = "",
 ) -> None:
     """Redraw the paper's figures and hold every published number against ours.
@@ -60,14 +73,20 @@ def reproduce(
     folder, where = _folder(out), Store(store or None)
     made = {name: one for name, one in read_made(folder).items() if name in known}
     group = "notes" if notes else "paper"
-    whole = () if figures and not notes else [name for name, figure in known.items() if figure.group == group]
+    whole = (
+        ()
+        if figures and not notes
+        else [name for name, figure in known.items() if figure.group == group]
+    )
     chosen = [known[name] for name in dict.fromkeys((*figures, *whole))]
     if only_missing:
         chosen = [figure for figure in chosen if not is_current(figure, scale, folder, made)]
     with _Bar(Console(stderr=True), len(chosen)) as bar:
         for place, figure in enumerate(chosen):
             try:
-                made[figure.name] = make(figure, scale, where, folder, bar.teller(place, figure.name))
+                made[figure.name] = make(
+                    figure, scale, where, folder, bar.teller(place, figure.name)
+                )
             except (Interrupted, KeyboardInterrupt):
                 print("interrupted; the same command goes on from there.", file=sys.stderr)
                 sys.exit(130)
@@ -75,7 +94,9 @@ def reproduce(
             made = {name: made[name] for name in known if name in made}
             write_report(folder, made)
             one = made[figure.name]
-            bar.print(f"{one.name}: {one.elapsed:.1f} s (runs {one.computed:.1f} s, drawing {one.drawn:.1f} s)")
+            bar.print(
+                f"{one.name}: {one.elapsed:.1f} s (runs {one.computed:.1f} s, drawing {one.drawn:.1f} s)"
+            )
     claims = write_report(folder, made)
     questions = questions_of(made.values())
     _print_ledger(claims, questions)
@@ -100,7 +121,9 @@ class _Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = TextColumn("{task.description:<44}"), BarColumn(), TimeElapsedColumn()
-        self.progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.progress = Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        )
         self.task = self.progress.add_task("starting", total=count)
 
     def __enter__(self) -> _Bar:
@@ -133,7 +156,13 @@ def _print_ledger(claims: Any, questions: Any) -> None:
         colors = {"reproduced": "green", "differs": "yellow"}
         for claim in claims:
             color = colors.get(claim.verdict, "default")
-            table.add_row(claim.id, claim.statement, claim.published, claim.measured, f"[{color}]{claim.verdict}[/]")
+            table.add_row(
+                claim.id,
+                claim.statement,
+                claim.published,
+                claim.measured,
+                f"[{color}]{claim.verdict}[/]",
+            )
         console.print(table)
     if questions:
         table = Table("", "question", "answer", "measured")

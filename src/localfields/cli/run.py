@@ -8,7 +8,15 @@ from typing import Any
 
 from .._spec import name_of, registered
 from ._options import option, run_command, run_one_of, use_compilation_cache, with_options
-from ._run import OUTPUT, LiveTable, experiment_options, joined, output_files, read_experiment, show_run
+from ._run import (
+    OUTPUT,
+    LiveTable,
+    experiment_options,
+    joined,
+    output_files,
+    read_experiment,
+    show_run,
+)
 
 OPTIONS = {
     "store": option(str, "", "folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH"),
@@ -41,7 +49,9 @@ def run(argv: Sequence[str]) -> None:
         def of_file(**values: Any) -> None:
             _run(read_document(argv[0]), **values)
 
-        run_command(with_options(of_file, OPTIONS, Experiment), argv[1:], f"localfields run {argv[0]}")
+        run_command(
+            with_options(of_file, OPTIONS, Experiment), argv[1:], f"localfields run {argv[0]}"
+        )
         return
     commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields run", "stimulus", ABOUT)
@@ -70,7 +80,12 @@ def _run(experiment: Any, store: str, out: str, plot: bool, overwrite: bool) -> 
     with LiveTable(Console(stderr=True)) as table:
         found = run_or_load(experiment, where, on_progress=table.show)
     if found.stopped == "cancelled":
-        print(f"interrupted at step {found.steps[-1]}; the same command goes on from there.", file=sys.stderr)
+        print(
+            f"interrupted at step {found.steps[-1]}; the same command goes on from there.",
+            file=sys.stderr,
+        )
         sys.exit(130)
-    print(f"{'loaded' if known else 'stored as'} {digest[:12]} {'from' if known else 'in'} {where.path}")
+    print(
+        f"{'loaded' if known else 'stored as'} {digest[:12]} {'from' if known else 'in'} {where.path}"
+    )
     show_run(found, target, picture)

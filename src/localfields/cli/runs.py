@@ -12,8 +12,14 @@ from ._options import run_one_of
 
 LONGEST = 1000  # rows that are drawn as a table: laying out more takes seconds
 
-StoreOption = Annotated[str, tyro.conf.arg(help="folder of the store (or $LOCALFIELDS_STORE, or runs)", metavar="PATH")]
-Digest = Annotated[str, tyro.conf.Positional, tyro.conf.arg(help="a run's digest, or the start of it", metavar="RUN")]
+StoreOption = Annotated[
+    str, tyro.conf.arg(help="folder of the store (or $LOCALFIELDS_STORE, or runs)", metavar="PATH")
+]
+Digest = Annotated[
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(help="a run's digest, or the start of it", metavar="RUN"),
+]
 
 
 def run(argv: Sequence[str]) -> None:
@@ -25,7 +31,9 @@ def run(argv: Sequence[str]) -> None:
 
 def show_list(
     filters: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="such as gain=100 'steps>=1000'", metavar="FILTER")
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(help="such as gain=100 'steps>=1000'", metavar="FILTER"),
     ] = (),
     store: StoreOption = "",
 ) -> None:
@@ -64,8 +72,16 @@ def show(run: Digest, store: StoreOption = "") -> None:
 
     place = _store(store)
     entry = place.entry(place.find(run))
-    found = {"digest": entry.digest, "path": str(place.path / entry.digest), "created": entry.created}
-    found |= {"specification": entry.specification, "metrics": entry.metrics, "manifest": entry.manifest}
+    found = {
+        "digest": entry.digest,
+        "path": str(place.path / entry.digest),
+        "created": entry.created,
+    }
+    found |= {
+        "specification": entry.specification,
+        "metrics": entry.metrics,
+        "manifest": entry.manifest,
+    }
     text = json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False)
     console = Console()
     if console.is_terminal:
@@ -76,7 +92,9 @@ def show(run: Digest, store: StoreOption = "") -> None:
 
 def remove(
     runs: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="digests or their starts", metavar="RUN")
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(help="digests or their starts", metavar="RUN"),
     ],
     store: StoreOption = "",
     yes: Annotated[bool, tyro.conf.arg(help="do not ask")] = False,
@@ -87,16 +105,28 @@ def remove(
     place = _store(store)
     digests = list(dict.fromkeys(place.find(one) for one in runs))
     if not digests:
-        refuse("The runs to remove", Said("none"), "named by their digests", "See `localfields runs list`.")
+        refuse(
+            "The runs to remove",
+            Said("none"),
+            "named by their digests",
+            "See `localfields runs list`.",
+        )
     if not yes:
         if not sys.stdin.isatty():
-            refuse("The answer to a question", Said("nobody to ask"), "given beforehand", "Add --yes to remove them.")
+            refuse(
+                "The answer to a question",
+                Said("nobody to ask"),
+                "given beforehand",
+                "Add --yes to remove them.",
+            )
         for digest in digests:
             try:
                 print("  ".join(text for text in _row(place.entry(digest)).values() if text))
             except InputError as error:
                 print(f"{digest[:12]}  {error}")
-        if input(f"Remove {len(digests)} run{'s' if len(digests) > 1 else ''}? [y/N] ").strip().lower() not in (
+        if input(
+            f"Remove {len(digests)} run{'s' if len(digests) > 1 else ''}? [y/N] "
+        ).strip().lower() not in (
             "y",
             "yes",
         ):
@@ -109,7 +139,10 @@ def remove(
 
 def write(
     run: Digest,
-    out: Annotated[str, tyro.conf.arg(help="file: .nc (netCDF), .csv (a table) or .npz (arrays)", metavar="PATH")],
+    out: Annotated[
+        str,
+        tyro.conf.arg(help="file: .nc (netCDF), .csv (a table) or .npz (arrays)", metavar="PATH"),
+    ],
     store: StoreOption = "",
     overwrite: Annotated[bool, tyro.conf.arg(help="replace a file that exists")] = False,
 ) -> None:
@@ -128,19 +161,25 @@ def write(
 
 def verify(
     runs: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="digests or their starts; all if none", metavar="RUN")
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(help="digests or their starts; all if none", metavar="RUN"),
     ] = (),
     store: StoreOption = "",
 ) -> None:
     """Hold runs against their checksums; exit code 1 when one is damaged."""
     place = _store(store)
     digests = [place.find(one) for one in runs]
-    problems = [one for digest in digests for one in place.verify(digest)] if runs else place.verify_all()
+    problems = (
+        [one for digest in digests for one in place.verify(digest)] if runs else place.verify_all()
+    )
     for problem in problems:
         print(problem.message)
     count = len(digests) if runs else len(place.digests())
     bad = len({problem.digest for problem in problems})
-    print(f"{count} runs in {place.path} checked: {f'{bad} damaged' if bad else 'all as they were written'}")
+    print(
+        f"{count} runs in {place.path} checked: {f'{bad} damaged' if bad else 'all as they were written'}"
+    )
     if problems:
         sys.exit(1)
 
@@ -179,7 +218,11 @@ def _stimuli(spec: dict[str, Any]) -> str:
     """The family and its numbers, one a class where the classes differ: nlgp 40 gain=100 xi=1,3."""
     task = spec.get("task")
     stimuli = task.get("stimuli") if isinstance(task, dict) else None
-    if not isinstance(stimuli, list) or not stimuli or not all(isinstance(one, dict) for one in stimuli):
+    if (
+        not isinstance(stimuli, list)
+        or not stimuli
+        or not all(isinstance(one, dict) for one in stimuli)
+    ):
         return ""
     if len({_name(one) for one in stimuli}) > 1:
         return ", ".join(_name(one) for one in stimuli)
@@ -196,7 +239,13 @@ def _stimuli(spec: dict[str, Any]) -> str:
 
 def _name(value: Any) -> str:
     """`nlgp` of a value of type `stimulus/nlgp`; one with nothing to tell is its name."""
-    kind = value.get("type", "") if isinstance(value, dict) else value if isinstance(value, str) else ""
+    kind = (
+        value.get("type", "")
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, str)
+        else ""
+    )
     return str(kind).rpartition("/")[2]
 
 

@@ -26,7 +26,9 @@ def run(argv: Sequence[str]) -> None:
     from .. import stimuli as stimuli
     from .._spec import registered
 
-    commands = {name: spec_command(cls, OPTIONS, draw) for name, cls in registered("stimulus").items()}
+    commands = {
+        name: spec_command(cls, OPTIONS, draw) for name, cls in registered("stimulus").items()
+    }
     about = "Draw samples of a stimulus. Its parameters are options; all have defaults."
     run_one_of(commands, argv, "localfields sample", "stimulus", about)
 
@@ -64,7 +66,9 @@ def _write(path: Path, x: Any, stimulus: Any, seed: int) -> None:
     elif path.suffix == ".npy":
         np.save(path, x)
     else:
-        np.savetxt(path, x, delimiter=",", fmt="%.9g" if x.dtype == np.float32 else "%.17g")  # digits that read back
+        np.savetxt(
+            path, x, delimiter=",", fmt="%.9g" if x.dtype == np.float32 else "%.17g"
+        )  # digits that read back
 
 
 def _summarize(stimulus: Any, x: Any) -> None:
@@ -75,10 +79,16 @@ def _summarize(stimulus: Any, x: Any) -> None:
     x = x.astype(float)
     law = stimulus.marginal()
     centered = x - x.mean()
-    rows = [("mean", x.mean(), stimulus.mean()), ("variance", x.var(), float(stimulus.covariance().flat[0]))]
+    rows = [
+        ("mean", x.mean(), stimulus.mean()),
+        ("variance", x.var(), float(stimulus.covariance().flat[0])),
+    ]
     if law is not None:
         kurtosis = np.mean(centered**4) / np.mean(centered**2) ** 2
-        rows += [("mean size E|X|", np.abs(centered).mean(), law.mean_abs), ("kurtosis", kurtosis, law.kurtosis)]
+        rows += [
+            ("mean size E|X|", np.abs(centered).mean(), law.mean_abs),
+            ("kurtosis", kurtosis, law.kurtosis),
+        ]
     table = Table("", "samples", "exact", title=repr(stimulus), title_justify="left")
     for name, sampled, exact in rows:
         table.add_row(name, f"{sampled:.4f}", f"{exact:.4f}".replace("inf", "∞"))

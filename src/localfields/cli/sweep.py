@@ -13,14 +13,27 @@ from ._run import experiment_options, joined, read_experiment
 
 OPTIONS = {
     "seeds": option(str, "1", "how many seeds, from --seed on", "INT"),
-    "together": option(str, "grid", "grid: every combination of values; list: first with first, …", "NAME"),
-    "chunk": option(str, "256", "points that run together at most: what is resumed, and a task of a cluster", "INT"),
+    "together": option(
+        str, "grid", "grid: every combination of values; list: first with first, …", "NAME"
+    ),
+    "chunk": option(
+        str,
+        "256",
+        "points that run together at most: what is resumed, and a task of a cluster",
+        "INT",
+    ),
 }
 RUN_OPTIONS = {
     "store": option(str, "", "folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH"),
-    "cluster": option(str, "", "local:2, tcp://host:8786, or slurm:4,queue=…,walltime=…,memory=…", "WHERE"),
-    "dry_run": option(bool, False, "say what would run, with the job script of a slurm cluster, and stop"),
-    "out": option(str, "", "file to write: .nc (netCDF), all points on the axes of the sweep", "PATH"),
+    "cluster": option(
+        str, "", "local:2, tcp://host:8786, or slurm:4,queue=…,walltime=…,memory=…", "WHERE"
+    ),
+    "dry_run": option(
+        bool, False, "say what would run, with the job script of a slurm cluster, and stop"
+    ),
+    "out": option(
+        str, "", "file to write: .nc (netCDF), all points on the axes of the sweep", "PATH"
+    ),
     "table": option(str, "", "file to write: .csv, one row a point", "PATH"),
     "overwrite": option(bool, False, "replace files that exist"),
 }
@@ -55,7 +68,9 @@ def run(argv: Sequence[str]) -> None:
         def of_file(**values: Any) -> None:
             _sweep(read_sweep(argv[0]), **values)
 
-        run_command(with_options(of_file, RUN_OPTIONS, Sweep), argv[1:], f"localfields sweep {argv[0]}")
+        run_command(
+            with_options(of_file, RUN_OPTIONS, Sweep), argv[1:], f"localfields sweep {argv[0]}"
+        )
         return
     commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields sweep", "stimulus", ABOUT)
@@ -75,7 +90,9 @@ def _command(cls: Any) -> Any:
                 values[name], found = _axes(f"{part}.{name}" if part else name, values[name])
                 axes |= found
         base = read_experiment(cls, own, values)
-        seeds, chunk = (Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk"))
+        seeds, chunk = (
+            Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk")
+        )
         _sweep(Sweep(base, axes, seeds, values.pop("together"), chunk), **values)
 
     return with_options(command, {**own, **OPTIONS, **RUN_OPTIONS}, cls)
@@ -95,7 +112,10 @@ def _axes(path: str, text: str) -> tuple[str, dict[str, list[Any]]]:
         found = spread(text)
         return _text(found[0]), {path: found}
     axes = {f"{path}[{place}]": spread(part) for place, part in enumerate(parts) if is_spread(part)}
-    first = [_text(axes[f"{path}[{place}]"][0]) if is_spread(part) else part for place, part in enumerate(parts)]
+    first = [
+        _text(axes[f"{path}[{place}]"][0]) if is_spread(part) else part
+        for place, part in enumerate(parts)
+    ]
     return ",".join(first), axes
 
 
@@ -103,7 +123,9 @@ def _text(value: Any) -> str:
     return ",".join(_text(one) for one in value) if isinstance(value, list) else str(value)
 
 
-def _sweep(sweep: Any, store: str, cluster: str, dry_run: bool, out: str, table: str, overwrite: bool) -> None:
+def _sweep(
+    sweep: Any, store: str, cluster: str, dry_run: bool, out: str, table: str, overwrite: bool
+) -> None:
     from .._files import check_target, publish
     from ..experiments import run_sweep, stored_points
     from ..experiments.cluster import Cluster
@@ -124,7 +146,9 @@ def _sweep(sweep: Any, store: str, cluster: str, dry_run: bool, out: str, table:
         return
     with _Bar(what) as bar:
         found = run_sweep(sweep, where, cluster=place, on_progress=bar.show)
-    for target, write in zip(targets, (lambda path: _write(path, found), found.write_csv), strict=True):
+    for target, write in zip(
+        targets, (lambda path: _write(path, found), found.write_csv), strict=True
+    ):
         if target is not None:
             publish(target, write)
             print(f"wrote {target}")
@@ -139,9 +163,13 @@ def _tell(found: Any, where: Any) -> None:
     """Print how it went; exit code 130 when it was interrupted, 1 when points failed."""
     _print_table(found)
     computed = sum(len(one.points) for one in found.parts)
-    print(f"{computed} of {len(found.sweep)} points in {where.path}; {found.found} were there before")
+    print(
+        f"{computed} of {len(found.sweep)} points in {where.path}; {found.found} were there before"
+    )
     for one in found.failures[:5]:
-        first = ", ".join(f"{name} {value}" for name, value in found.sweep.values(one.points[0])[0].items())
+        first = ", ".join(
+            f"{name} {value}" for name, value in found.sweep.values(one.points[0])[0].items()
+        )
         many = f" and {len(one.points) - 1} more" if len(one.points) > 1 else ""
         print(f"localfields: failed: {first}{many}: {one.message}", file=sys.stderr)
     if len(found.failures) > 5:
@@ -167,7 +195,11 @@ def _print_table(found: Any) -> None:
     for group in list(groups.values())[:MOST_ROWS]:
         ipr = [row["ipr"] for row in group if row["outcome"] == "ok"]
         local = [row["localized"] for row in group if row["outcome"] == "ok"]
-        shown = [f"{sum(ipr) / len(ipr):.3f}", f"{min(ipr):.3f}", f"{max(ipr):.3f}"] if ipr else ["", "", ""]
+        shown = (
+            [f"{sum(ipr) / len(ipr):.3f}", f"{min(ipr):.3f}", f"{max(ipr):.3f}"]
+            if ipr
+            else ["", "", ""]
+        )
         part = f"{sum(local) / len(local):.0%}" if local else ""
         values = [_short(group[0][name]) for name in names]
         table.add_row(*values, f"{len(ipr)} of {len(group)}", *shown, part)
@@ -198,7 +230,9 @@ class _Bar:
             MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"),
         )
-        self.bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        self.bar = (
+            Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        )
         self.task = None if self.bar is None else self.bar.add_task(what, total=None, left="")
 
     def __enter__(self) -> _Bar:

@@ -7,7 +7,15 @@ from typing import Any
 
 from .._spec import name_of, registered
 from ._options import run_one_of, use_compilation_cache, with_options
-from ._run import OUTPUT, LiveTable, experiment_options, joined, output_files, read_experiment, show_run
+from ._run import (
+    OUTPUT,
+    LiveTable,
+    experiment_options,
+    joined,
+    output_files,
+    read_experiment,
+    show_run,
+)
 
 ABOUT = """Train an ensemble to tell the classes of one stimulus family apart. Give the parameter in which they differ
 one value a class, label 0 first: localfields train nlgp --gain 100 --xi 1,3"""

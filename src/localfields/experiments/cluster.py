@@ -67,7 +67,11 @@ def compute(
             if found.stopped == "cancelled":
                 return Report(digest, "cancelled")
         return Report(digest, "done")
-    except (InputError, MemoryError, RuntimeError) as error:  # may be the fault of one member, or of their number
+    except (
+        InputError,
+        MemoryError,
+        RuntimeError,
+    ) as error:  # may be the fault of one member, or of their number
         return Report(digest, "divide", told(error))
     except Exception as error:
         return Report(digest, "failed", told(error))
@@ -75,7 +79,9 @@ def compute(
 
 def told(error: BaseException) -> str:
     """An exception in one line."""
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(error)}"
+    return (
+        str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(error)}"
+    )
 
 
 def modules_of(experiment: Experiment) -> tuple[tuple[str, str], ...]:
@@ -85,10 +91,16 @@ def modules_of(experiment: Experiment) -> tuple[tuple[str, str], ...]:
         value: Any = experiment
         for step in path:
             value = value[step] if isinstance(step, int) else getattr(value, step)
-        parts += [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Spec)]
+        parts += [
+            one
+            for one in (value if isinstance(value, tuple) else (value,))
+            if isinstance(one, Spec)
+        ]
     names = {type(part).__module__ for part in parts}
     own = sorted(name for name in names if name.partition(".")[0] != __name__.partition(".")[0])
-    return tuple((name, os.path.abspath(getattr(sys.modules[name], "__file__", None) or "")) for name in own)
+    return tuple(
+        (name, os.path.abspath(getattr(sys.modules[name], "__file__", None) or "")) for name in own
+    )
 
 
 def _load(modules: tuple[tuple[str, str], ...]) -> None:
@@ -98,7 +110,9 @@ def _load(modules: tuple[tuple[str, str], ...]) -> None:
         try:
             importlib.import_module(name)
         except ImportError:
-            location = importlib.util.spec_from_file_location(name, file) if Path(file).is_file() else None
+            location = (
+                importlib.util.spec_from_file_location(name, file) if Path(file).is_file() else None
+            )
             if location is None or location.loader is None:
                 advice = "Install it there, or put its file on a disk that workers see."
                 refuse("A module of your own", name, "one that a worker can import", advice)
@@ -140,12 +154,19 @@ class Cluster:
             or count == "0"
             or (more and kind == "local")
         ):
-            refuse("The cluster", text, f"one of the form {FORMS}", "The number is that of workers, or of jobs.")
+            refuse(
+                "The cluster",
+                text,
+                f"one of the form {FORMS}",
+                "The number is that of workers, or of jobs.",
+            )
         options = {name: text for name, _, text in (part.partition("=") for part in more)}
         for name in options:
             if name not in JOB_OPTIONS:
                 unknown("An option of the cluster", name, JOB_OPTIONS)
-        return cls(kind, int(count or (os.cpu_count() or 1 if kind == "local" else 1)), options=options)
+        return cls(
+            kind, int(count or (os.cpu_count() or 1 if kind == "local" else 1)), options=options
+        )
 
     def environment(self) -> dict[str, str]:
         """What a worker's process must find before it starts: its share of the cores, and the cache of programs.
@@ -154,7 +175,11 @@ class Cluster:
         """
         import jax
 
-        cores = int(self.options.get("cores", "1")) if self.kind == "slurm" else (os.cpu_count() or 1) // self.workers
+        cores = (
+            int(self.options.get("cores", "1"))
+            if self.kind == "slurm"
+            else (os.cpu_count() or 1) // self.workers
+        )
         settings: Any = jax.config
         found = {"NPROC": str(max(1, cores))}
         if settings.jax_compilation_cache_dir:
@@ -179,39 +204,59 @@ class Cluster:
                 try:
                     yield stack.enter_context(distributed.Client(self.address, timeout=PATIENCE))
                 except (OSError, TimeoutError) as error:
-                    advice = f"Start one there with `dask scheduler`. Connecting says: {shorten(error)}."
+                    advice = (
+                        f"Start one there with `dask scheduler`. Connecting says: {shorten(error)}."
+                    )
                     refuse("The scheduler", self.address, "one that answers", advice)
                 return
             if self.kind == "slurm":
                 cluster = stack.enter_context(self._jobs())
-                cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)  # a job that is lost is sent again
+                cluster.adapt(
+                    minimum_jobs=workers, maximum_jobs=workers
+                )  # a job that is lost is sent again
             else:
                 stack.enter_context(_environment_kept())
                 name = "distributed.nanny.pre-spawn-environ"
                 before = _imported("dask").config.get(name)
-                stack.enter_context(_imported("dask").config.set({name: {**before, **self.environment()}}))
+                stack.enter_context(
+                    _imported("dask").config.set({name: {**before, **self.environment()}})
+                )
                 cluster = stack.enter_context(
-                    distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+                    distributed.LocalCluster(
+                        n_workers=workers, threads_per_worker=1, dashboard_address=None
+                    )
                 )
             yield stack.enter_context(distributed.Client(cluster))
 
     def job_script(self) -> str:
         """The script that is sent to the batch system for each job."""
         if self.kind != "slurm":
-            refuse("A dry run", self.kind, "one on slurm", "Only a batch system has a job script to show.")
+            refuse(
+                "A dry run",
+                self.kind,
+                "one on slurm",
+                "Only a batch system has a job script to show.",
+            )
         with self._jobs() as cluster:
             return cluster.job_script()
 
     def _jobs(self) -> Any:
         jobqueue = _imported("dask_jobqueue", "dask-jobqueue")
-        same = ("queue", "account", "walltime", "interface")  # options that Dask has by the same names
+        same = (
+            "queue",
+            "account",
+            "walltime",
+            "interface",
+        )  # options that Dask has by the same names
         more: Any = {name: text for name, text in self.options.items() if name in same}
         return jobqueue.SLURMCluster(
             cores=1,  # of Dask's threads; those of JAX are set by NPROC
             processes=1,
             memory=self.options.get("memory", "4GB"),
             job_cpu=int(self.options.get("cores", "1")),
-            job_script_prologue=[f"export {name}={text}" for name, text in self.environment().items()],
+            job_script_prologue=[
+                f"export {name}={text}" for name, text in self.environment().items()
+            ],
             log_directory=self.options.get("logs"),
             python=sys.executable,
             scheduler_options={"dashboard_address": None},
@@ -236,4 +281,9 @@ def _imported(name: str, package: str | None = None) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         advice = "Install it with `pip install localfields[cluster]`."
-        refuse("A cluster's library", Said(f"no {package or name} ({shorten(error)})"), "installed", advice)
+        refuse(
+            "A cluster's library",
+            Said(f"no {package or name} ({shorten(error)})"),
+            "installed",
+            advice,
+        )

@@ -42,10 +42,20 @@ def read_sweep(path: str | Path) -> Sweep:
 def _read(path: Path) -> dict[str, Any]:
     advice = "See `localfields run --help`."
     if path.suffix not in SUFFIXES:
-        refuse("The name of an experiment's file", str(path), f"one ending in {' or '.join(SUFFIXES)}", advice)
+        refuse(
+            "The name of an experiment's file",
+            str(path),
+            f"one ending in {' or '.join(SUFFIXES)}",
+            advice,
+        )
     try:
         if path.stat().st_size > LARGEST:
-            refuse("An experiment's file", Said(f"{path.stat().st_size} bytes"), f"at most {LARGEST}", advice)
+            refuse(
+                "An experiment's file",
+                Said(f"{path.stat().st_size} bytes"),
+                f"at most {LARGEST}",
+                advice,
+            )
         text = path.read_text(encoding="utf-8")
         found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
@@ -53,7 +63,12 @@ def _read(path: Path) -> dict[str, Any]:
         refuse("An experiment's file", str(path), "one that can be read", advice)
     except (ValueError, RecursionError) as error:
         kind = path.suffix.removeprefix(".").upper()
-        refuse(f"The file {path}", Said(f"something else ({shorten(error)})"), kind, "Check that place.")
+        refuse(
+            f"The file {path}",
+            Said(f"something else ({shorten(error)})"),
+            kind,
+            "Check that place.",
+        )
     if not isinstance(found, dict):
         refuse(f"The file {path}", found, "an object with `task`, `network` and `method`", advice)
     return found

@@ -11,7 +11,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._spec import Choice, Count, Nested, Number, Row, Seeds, Spec, declare, from_json, name_of, num_members, number
+from .._spec import (
+    Choice,
+    Count,
+    Nested,
+    Number,
+    Row,
+    Seeds,
+    Spec,
+    declare,
+    from_json,
+    name_of,
+    num_members,
+    number,
+)
 from ..errors import Said, refuse, unknown
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
@@ -40,7 +53,9 @@ class Names:
         for one in value:
             if one not in self.names:
                 unknown(f"A name in `{name}`", str(one), self.names)
-        return tuple(one for one in self.names if one in value)  # whatever their order, it is one experiment
+        return tuple(
+            one for one in self.names if one in value
+        )  # whatever their order, it is one experiment
 
     def parse(self, name: str, text: str) -> tuple[str, ...]:
         """Read names joined by commas."""
@@ -58,7 +73,12 @@ class One(Number):
     def check(self, name: str, value: Any) -> Any:
         """Return a float, or refuse."""
         if np.ndim(found := super().check(name, value)):
-            refuse(f"`{name}`", value, "one number", "All members have it in common: run those that differ apart.")
+            refuse(
+                f"`{name}`",
+                value,
+                "one number",
+                "All members have it in common: run those that differ apart.",
+            )
         return found
 
 
@@ -80,21 +100,31 @@ class Training(Method):
         Training(learning_rate=0.05, steps=2000, batch=500, members=30)
     """
 
-    learning_rate: float = number(0.05, low=0, symbol="τ", help="step size; flow time is steps × learning rate")
+    learning_rate: float = number(
+        0.05, low=0, symbol="τ", help="step size; flow time is steps × learning rate"
+    )
     steps: int = declare(1000, Count(high=10**9), help="number of gradient steps")
     batch: int = declare(1000, Count(high=10**9), help="draws a step, divided over the classes")
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
     seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
-    estimator: str = declare("independent", Choice(tuple(ESTIMATORS)), help="how a gradient is made of draws")
-    optimizer: str = declare("sgd", Choice(OPTIMIZERS), help="plain gradient descent, or another name of optax")
-    rest: float = declare(0.0, One(low=0, closed=True), help="stop when fields move by less than this; 0: never")
+    estimator: str = declare(
+        "independent", Choice(tuple(ESTIMATORS)), help="how a gradient is made of draws"
+    )
+    optimizer: str = declare(
+        "sgd", Choice(OPTIMIZERS), help="plain gradient descent, or another name of optax"
+    )
+    rest: float = declare(
+        0.0, One(low=0, closed=True), help="stop when fields move by less than this; 0: never"
+    )
     every: int = declare(10, Count(high=10**9), help="steps between records")
     what: tuple[str, ...] = declare(Record().what, Names(KNOWN), help="what is recorded")
     evaluate: int = declare(2000, Count(high=10**9), help="held-out samples a record")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Train."""
-        swept = any(num_members(one) is not None for one in (task, network, self)) or isinstance(self.seed, tuple)
+        swept = any(num_members(one) is not None for one in (task, network, self)) or isinstance(
+            self.seed, tuple
+        )
         return train(
             task,
             network,
@@ -121,13 +151,21 @@ class Solution(Method):
         4
     """
 
-    theory: Theory = declare(EffectiveFlow(), Nested("theory"), help="effective-flow, linear-response, exact-ising, …")
-    times: np.ndarray = declare((), Row(least=0), symbol="t", help="flow times to record; empty: from 0 to rest")
+    theory: Theory = declare(
+        EffectiveFlow(), Nested("theory"), help="effective-flow, linear-response, exact-ising, …"
+    )
+    times: np.ndarray = declare(
+        (), Row(least=0), symbol="t", help="flow times to record; empty: from 0 to rest"
+    )
     until: float = declare(1000.0, One(low=0), help="longest flow time, where no times are given")
-    rest: float = declare(1e-6, One(low=0, closed=True), help="a member rests when it moves by less than this")
+    rest: float = declare(
+        1e-6, One(low=0, closed=True), help="a member rests when it moves by less than this"
+    )
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
     seed: int | tuple[int, ...] = declare(0, Seeds(), help="of the first fields; or one a member")
-    tolerance: float = declare(1e-8, One(low=1e-14, high=0.1), help="relative error a step of the integrator")
+    tolerance: float = declare(
+        1e-8, One(low=1e-14, high=0.1), help="relative error a step of the integrator"
+    )
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Solve. It takes seconds: nothing of it is kept on the way."""
@@ -141,7 +179,9 @@ class Solution(Method):
             times=self.times if self.times.size else None,
             until=self.until,
             rest=self.rest,
-            members=None if self.members == 1 else self.members,  # theirs may be told by what is swept
+            members=None
+            if self.members == 1
+            else self.members,  # theirs may be told by what is swept
             seed=self.seed,
             tolerance=self.tolerance,
         )
@@ -153,7 +193,9 @@ class Digested(Spec):
     def canonical(self) -> str:
         """The specification as one line of JSON: keys sorted, numbers in one form, with the version of the schema."""
         plain = {"schema": SCHEMA, **self.to_json()}
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return json.dumps(
+            plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
 
     @property
     def digest(self) -> str:
@@ -174,15 +216,24 @@ class Experiment(Digested):
 
     family: ClassVar[str] = "experiment"
 
-    task: Discrimination = declare(Discrimination(), Nested("task"), help="stimuli, labels and loss")
+    task: Discrimination = declare(
+        Discrimination(), Nested("task"), help="stimuli, labels and loss"
+    )
     network: Network = declare(SingleNeuron(), Nested("network"), help="what learns")  # pyright: ignore
-    method: Method = declare(Training(), Nested("method"), help="training, or the solution of a theory")
+    method: Method = declare(
+        Training(), Nested("method"), help="training, or the solution of a theory"
+    )
     initial: np.ndarray = declare(
-        (), Row(axes=None, least=0), symbol="w₀", help="fields to start from, (member, neuron, *shape); empty: drawn"
+        (),
+        Row(axes=None, least=0),
+        symbol="w₀",
+        help="fields to start from, (member, neuron, *shape); empty: drawn",
     )
 
     precision: str = declare(
-        "float32", Choice(("float32", "float64")), help="of training, and of first fields that are drawn"
+        "float32",
+        Choice(("float32", "float64")),
+        help="of training, and of first fields that are drawn",
     )
 
     @classmethod
@@ -228,7 +279,9 @@ def experiment_from(plain: Any) -> Experiment:
     Raises:
         InputError: When something is unknown or illegal, or of a newer schema.
     """
-    return read_plain(Experiment, plain, "`task`, `network` and `method`", "See `localfields run --help`.")
+    return read_plain(
+        Experiment, plain, "`task`, `network` and `method`", "See `localfields run --help`."
+    )
 
 
 def read_plain(cls: type[Any], plain: Any, fields: str, advice: str) -> Any:
@@ -244,8 +297,15 @@ def read_plain(cls: type[Any], plain: Any, fields: str, advice: str) -> Any:
     schema = given.pop("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
         newer = "It was written by a newer version of localfields: update this one."
-        refuse(f"The schema of {article[0].lower()}{article[1:]}", schema, f"at most {SCHEMA}", newer)
+        refuse(
+            f"The schema of {article[0].lower()}{article[1:]}", schema, f"at most {SCHEMA}", newer
+        )
     made = from_json(given)
     if not isinstance(made, cls):
-        refuse(article, Said(f"a {made.family}"), f"{article[0].lower()}{article[1:]}", f"Give {fields}.")
+        refuse(
+            article,
+            Said(f"a {made.family}"),
+            f"{article[0].lower()}{article[1:]}",
+            f"Give {fields}.",
+        )
     return made

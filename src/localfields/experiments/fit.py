@@ -34,9 +34,15 @@ class Fit(Method):
         (1, 1, 4, 12)
     """
 
-    baseline: Baseline = declare(FastICA(), Nested("baseline"), help="fast-ica, pca, sparse-coding, rbm, …")  # pyright: ignore
-    samples: int = declare(100_000, Count(low=2, high=10**8), help="number of samples, of all classes together")
-    members: int = declare(1, Count(high=10**5), help="how many fits, each of its own samples and its own start")
+    baseline: Baseline = declare(
+        FastICA(), Nested("baseline"), help="fast-ica, pca, sparse-coding, rbm, …"
+    )  # pyright: ignore
+    samples: int = declare(
+        100_000, Count(low=2, high=10**8), help="number of samples, of all classes together"
+    )
+    members: int = declare(
+        1, Count(high=10**5), help="how many fits, each of its own samples and its own start"
+    )
     seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
@@ -48,7 +54,12 @@ class Fit(Method):
         counts = {len(seeds), self.members, num_members(task) or 1} - {1}
         if len(counts) > 1:
             got = Said(" and ".join(map(str, sorted(counts))))
-            refuse("The number of members", got, "the same wherever it is given", "Give one value for every member.")
+            refuse(
+                "The number of members",
+                got,
+                "the same wherever it is given",
+                "Give one value for every member.",
+            )
         count = max(counts, default=1)
         clock = time.perf_counter()
         keys = member_keys(self.seed, count, STREAM)
@@ -62,7 +73,8 @@ class Fit(Method):
             final=fields,
             series={"weights": fields[:, None]},
             outcome=tuple(
-                Outcome("ok", -1) if one.converged else Outcome("not converged", one.iterations) for one in fitted
+                Outcome("ok", -1) if one.converged else Outcome("not converged", one.iterations)
+                for one in fitted
             ),
             specification={
                 "task": task.to_json(),
@@ -91,5 +103,9 @@ def draw_mixture(task: Discrimination, key: jax.Array, num: int) -> np.ndarray:
     ends = np.rint(np.cumsum(task.priors) * num).astype(int)
     counts = np.diff(ends, prepend=0)
     keys = jax.random.split(key, len(counts))
-    parts = [np.asarray(one.sample(k, int(n))) for one, k, n in zip(task.stimuli, keys, counts, strict=True) if n]
+    parts = [
+        np.asarray(one.sample(k, int(n)))
+        for one, k, n in zip(task.stimuli, keys, counts, strict=True)
+        if n
+    ]
     return np.concatenate(parts)

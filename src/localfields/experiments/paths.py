@@ -32,19 +32,28 @@ class Target:
         if self.is_class_wise(value):
             if len(value) != len(self.paths):
                 advice = f"There are {len(self.paths)} classes; `{self.label}[1]` names the field of class 1 alone."
-                refuse(f"A value of `{self.label}`", value, "one number for all classes, or one a class", advice)
+                refuse(
+                    f"A value of `{self.label}`",
+                    value,
+                    "one number for all classes, or one a class",
+                    advice,
+                )
             return [self._one(one) for one in value]
         return self._one(value)
 
     def _one(self, value: Any) -> Any:
         found = self.kind.check(self.label, value)
         if isinstance(self.kind, Number) and np.ndim(found):
-            refuse(f"A value of `{self.label}`", value, "one number", "Each point of a sweep has one.")
+            refuse(
+                f"A value of `{self.label}`", value, "one number", "Each point of a sweep has one."
+            )
         return self.kind.encode(found)
 
     def is_class_wise(self, value: Any) -> bool:
         """Whether a value is one a class."""
-        return isinstance(value, (list, tuple)) and isinstance(self.kind, (Number, Count, Choice, Nested))
+        return isinstance(value, (list, tuple)) and isinstance(
+            self.kind, (Number, Count, Choice, Nested)
+        )
 
     def spread(self, value: Any) -> dict[Path, Any]:
         """The value of every field, from what `plain` returned."""
@@ -81,7 +90,12 @@ def resolve(value: Spec, text: Any) -> Target:
     """
     known = list(places(value))
     if not isinstance(text, str) or not re.fullmatch(r"[a-z]\w*(\.\w+|\[\d+\])*", text):
-        refuse("The name of a field", text, "a name, such as gain, xi[1] or network.init_scale", "Check its spelling.")
+        refuse(
+            "The name of a field",
+            text,
+            "a name, such as gain, xi[1] or network.init_scale",
+            "Check its spelling.",
+        )
     tokens = text.replace("[", ".").replace("]", "").split(".")
     names = [token for token in tokens if not token.isdigit()]
     index = [int(token) for token in tokens if token.isdigit()]
@@ -90,11 +104,25 @@ def resolve(value: Spec, text: Any) -> Target:
         unknown("The name of a field", text, {_names(path)[-1] for path, _ in known})
     meanings = {".".join(_names(path)) for path, _ in hits}
     if len(meanings) > 1:
-        refuse(f"The field `{text}`", Said(f"several: {', '.join(sorted(meanings))}"), "one", "Give more of its path.")
+        refuse(
+            f"The field `{text}`",
+            Said(f"several: {', '.join(sorted(meanings))}"),
+            "one",
+            "Give more of its path.",
+        )
     if index:
-        hits = [(path, kind) for path, kind in hits if [part for part in path if isinstance(part, int)] == index]
+        hits = [
+            (path, kind)
+            for path, kind in hits
+            if [part for part in path if isinstance(part, int)] == index
+        ]
     if not hits:
-        refuse(f"The class in `{text}`", Said(str(*index[:1])), "one of the task", "Classes are counted from 0.")
+        refuse(
+            f"The class in `{text}`",
+            Said(str(*index[:1])),
+            "one of the task",
+            "Classes are counted from 0.",
+        )
     label = names[-1] + "".join(f"[{one}]" for one in index)
     return Target(label, tuple(path for path, _ in hits), hits[0][1])
 
@@ -120,5 +148,10 @@ def placed(value: Any, changes: Mapping[Path, Any]) -> Any:
     for path, new in changes.items():
         below.setdefault(path[0], {})[path[1:]] = new
     if isinstance(value, tuple):
-        return tuple(placed(part, below[index]) if index in below else part for index, part in enumerate(value))
-    return value.replace(**{name: placed(getattr(value, name), inner) for name, inner in below.items()})
+        return tuple(
+            placed(part, below[index]) if index in below else part
+            for index, part in enumerate(value)
+        )
+    return value.replace(
+        **{name: placed(getattr(value, name), inner) for name, inner in below.items()}
+    )

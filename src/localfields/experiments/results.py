@@ -67,11 +67,15 @@ class SweepResult:
         gathered = _Gathered(len(self.sweep))
         for part in self.parts:
             run = self.store.load(part.digest)
-            for name, (axes, values) in {**at_the_end(run), **(_over_time(run) if over_time else {})}.items():
+            for name, (axes, values) in {
+                **at_the_end(run),
+                **(_over_time(run) if over_time else {}),
+            }.items():
                 gathered.add(name, part.points, axes, values, run.steps)
         dims, shape = self.sweep.dims, self.sweep.shape
         data = {
-            name: ((*dims, *axes), whole.reshape(*shape, *whole.shape[1:])) for name, axes, whole in gathered.whole()
+            name: ((*dims, *axes), whole.reshape(*shape, *whole.shape[1:]))
+            for name, axes, whole in gathered.whole()
         }
         coordinates: dict[str, Any] = {"seed": list(self.sweep.seeds)}
         if gathered.steps:
@@ -82,8 +86,15 @@ class SweepResult:
                 coordinates["flow_time"] = ("step", first[0])
                 del data["flow_time"]
         for label, (_, values) in zip(self.sweep.labels, self.sweep.axes, strict=True):
-            coordinates[label] = (label if label in dims else "point", np.array([_cell(one) for one in values]))
-        return xr.Dataset(data, coords=coordinates, attrs={"sweep": self.sweep.canonical(), "stopped": self.stopped})
+            coordinates[label] = (
+                label if label in dims else "point",
+                np.array([_cell(one) for one in values]),
+            )
+        return xr.Dataset(
+            data,
+            coords=coordinates,
+            attrs={"sweep": self.sweep.canonical(), "stopped": self.stopped},
+        )
 
     @functools.cached_property
     def _rows(self) -> list[dict[str, Any]]:
@@ -97,7 +108,9 @@ class SweepResult:
             ends, size = at_the_end(run), int(np.prod(run.shape))
             for member, index in enumerate(part.points):
                 ipr = ends["ipr"][1][member]
-                numbers = {name: values[member] for name, (axes, values) in ends.items() if not axes}
+                numbers = {
+                    name: values[member] for name, (axes, values) in ends.items() if not axes
+                }
                 row = {"outcome": str(numbers.pop("outcome")), "ipr": float(ipr.mean())}
                 row |= {"localized": float(np.mean(ipr > localized_from(size)))}
                 row |= {name: float(value) for name, value in numbers.items()}
@@ -145,7 +158,10 @@ def at_the_end(run: Trajectory) -> dict[str, tuple[tuple[str, ...], np.ndarray]]
     axes = len(run.shape)
     found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         "ipr": (("neuron",), inverse_participation_ratio(run.final, axes)),
-        "peak": (("neuron",) if axes == 1 else ("neuron", "coordinate"), peak_position(run.final, axes)),
+        "peak": (
+            ("neuron",) if axes == 1 else ("neuron", "coordinate"),
+            peak_position(run.final, axes),
+        ),
         "outcome": ((), np.array([str(one) for one in run.outcome])),
     }
     for name in ("loss", "accuracy"):
@@ -170,10 +186,14 @@ class _Gathered:
 
     def __init__(self, count: int):
         self.count = count
-        self.pieces: dict[tuple[str, tuple[str, ...]], list[tuple[Any, np.ndarray, np.ndarray]]] = {}
+        self.pieces: dict[
+            tuple[str, tuple[str, ...]], list[tuple[Any, np.ndarray, np.ndarray]]
+        ] = {}
         self.steps: list[int] = []
 
-    def add(self, name: str, points: Any, axes: tuple[str, ...], values: np.ndarray, steps: np.ndarray) -> None:
+    def add(
+        self, name: str, points: Any, axes: tuple[str, ...], values: np.ndarray, steps: np.ndarray
+    ) -> None:
         """Take a piece."""
         self.pieces.setdefault((name, axes), []).append((list(points), values, steps))
         if "step" in axes:
@@ -186,14 +206,22 @@ class _Gathered:
             if name in names:
                 continue
             names.add(name)
-            inner = [max(values.shape[place] for _, values, _ in pieces) for place in range(1, 1 + len(axes))]
-            inner = [len(self.steps) if axis == "step" else n for axis, n in zip(axes, inner, strict=True)]
+            inner = [
+                max(values.shape[place] for _, values, _ in pieces)
+                for place in range(1, 1 + len(axes))
+            ]
+            inner = [
+                len(self.steps) if axis == "step" else n
+                for axis, n in zip(axes, inner, strict=True)
+            ]
             yield name, axes, self._filled(axes, inner, pieces)
 
     def _filled(self, axes: tuple[str, ...], inner: list[int], pieces: Any) -> np.ndarray:
         kind = pieces[0][1].dtype.kind
         whole = np.full(
-            (self.count, *inner), {"U": MISSING, "i": -1}.get(kind, np.nan), dtype=object if kind == "U" else None
+            (self.count, *inner),
+            {"U": MISSING, "i": -1}.get(kind, np.nan),
+            dtype=object if kind == "U" else None,
         )
         for points, values, steps in pieces:
             places = [np.asarray(points), *(np.arange(n) for n in values.shape[1:])]

@@ -40,7 +40,10 @@ def run_or_load(
     """
     if not isinstance(experiment, Experiment):
         refuse(
-            "`experiment`", experiment, "an Experiment", "For example `lf.Experiment(task, network, lf.Training())`."
+            "`experiment`",
+            experiment,
+            "an Experiment",
+            "For example `lf.Experiment(task, network, lf.Training())`.",
         )
     store = store if isinstance(store, Store) else Store(store)
     digest = experiment.digest

@@ -73,7 +73,12 @@ def run_sweep(
         Frozen({'coupling[1]': 2, 'seed': 3, 'neuron': 1})
     """
     if not isinstance(sweep, Sweep):
-        refuse("`sweep`", sweep, "a Sweep", "For example `lf.Sweep(lf.Experiment(), {'gain': [1, 10]}, seeds=5)`.")
+        refuse(
+            "`sweep`",
+            sweep,
+            "a Sweep",
+            "For example `lf.Sweep(lf.Experiment(), {'gain': [1, 10]}, seeds=5)`.",
+        )
     store = store if isinstance(store, Store) else Store(store)
     where = Cluster.of(cluster) if isinstance(cluster, str) else cluster
     work = _Work(sweep, store, on_progress)
@@ -160,7 +165,9 @@ class _Work:
         if report.end == "done" and one.digest not in self.store:
             advice = "Put the store on a disk that all workers see."
             report = Report(
-                one.digest, "failed", f"A worker has stored it elsewhere than in {self.store.path}. {advice}"
+                one.digest,
+                "failed",
+                f"A worker has stored it elsewhere than in {self.store.path}. {advice}",
             )
         if report.end == "done":
             self.parts.append(one)
@@ -203,7 +210,9 @@ class _Work:
             futures = []
             for one in ensembles:
                 key = f"localfields-{one.digest}"
-                future = client.submit(compute, one.text, str(self.store.path), modules, key=key, pure=False)
+                future = client.submit(
+                    compute, one.text, str(self.store.path), modules, key=key, pure=False
+                )
                 running[future] = one
                 futures.append(future)
             return futures
@@ -215,7 +224,9 @@ class _Work:
             for future in queue:
                 one = running.pop(future)
                 error = None if future.status == "finished" else future.exception()
-                report = future.result() if error is None else Report(one.digest, "failed", told(error))
+                report = (
+                    future.result() if error is None else Report(one.digest, "failed", told(error))
+                )
                 for more in submit(self.settle(one, report)):
                     queue.add(more)
                 if cancel is not None and running and cancel():
@@ -238,7 +249,11 @@ class _Work:
         """Write the sweep to the store, with what is not seen from the entries."""
         failures = [{"points": list(one.points), "message": one.message} for one in self.failures]
         divided = [list(one.points) for one in self.divided]
-        document = {"sweep": json.loads(self.sweep.canonical()), "failures": failures, "divided": divided}
+        document = {
+            "sweep": json.loads(self.sweep.canonical()),
+            "failures": failures,
+            "divided": divided,
+        }
         self.store.save_sweep(self.sweep.digest, json.dumps(document, allow_nan=False))
 
     def result(self) -> SweepResult:
@@ -249,7 +264,9 @@ class _Work:
             messages.setdefault(one.message, []).extend(one.points)
         failures = tuple(Failure(tuple(points), message) for message, points in messages.items())
         seconds = time.perf_counter() - self.begin
-        return SweepResult(self.sweep, self.store, parts, failures, self.found, seconds, self.stopped)
+        return SweepResult(
+            self.sweep, self.store, parts, failures, self.found, seconds, self.stopped
+        )
 
 
 def stored_sweeps(store: Store) -> Iterator[tuple[str, Sweep]]:

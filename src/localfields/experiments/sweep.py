@@ -21,7 +21,10 @@ from .values import spread
 CHUNK = 256  # members of an ensemble, at most
 LARGEST = 10**7  # points
 SEEDS: Path = ("method", "seed")
-RATE: Path = ("method", "learning_rate")  # the one number of a method that may differ between members
+RATE: Path = (
+    "method",
+    "learning_rate",
+)  # the one number of a method that may differ between members
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +38,9 @@ class Axes:
         """Return pairs of a name and its values, or refuse."""
         advice = "For example {'gain': [1, 10, 100]}."
         pairs = list(value.items()) if isinstance(value, Mapping) else value
-        if not isinstance(pairs, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
+        if not isinstance(pairs, (list, tuple)) or not all(
+            isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs
+        ):
             refuse(f"`{name}`", value, "fields with lists of values", advice)
         found = []
         for field, values in pairs:
@@ -69,10 +74,16 @@ class Sweep(Digested):
 
     family: ClassVar[str] = "sweep"
 
-    base: Experiment = declare(Experiment(), Nested("experiment"), help="what every point has in common")
+    base: Experiment = declare(
+        Experiment(), Nested("experiment"), help="what every point has in common"
+    )
     axes: Any = declare((), Axes(), help="fields and the values each takes")
-    seeds: Any = declare(1, Seeds(), help="how many, from that of the experiment on; or a list of them")
-    together: str = declare("grid", Choice(("grid", "list")), help="every combination of values, or one after another")
+    seeds: Any = declare(
+        1, Seeds(), help="how many, from that of the experiment on; or a list of them"
+    )
+    together: str = declare(
+        "grid", Choice(("grid", "list")), help="every combination of values, or one after another"
+    )
     chunk: int = declare(CHUNK, Count(high=10**6), help="members of an ensemble, at most")
 
     @classmethod
@@ -97,13 +108,31 @@ class Sweep(Digested):
         paths = [path for target in self.targets for path in target.paths]
         for place, path in enumerate(paths):
             if path in (SEEDS, ("method", "members")):
-                refuse("A field of a sweep", path[-1], "one other than seeds and members", "Give the sweep `seeds`.")
+                refuse(
+                    "A field of a sweep",
+                    path[-1],
+                    "one other than seeds and members",
+                    "Give the sweep `seeds`.",
+                )
             others = paths[:place] + paths[place + 1 :]
             if any(other[: len(path)] == path for other in others):
-                refuse("The fields of a sweep", Said(f"`{path[-1]}` twice"), "different ones", "Give each once.")
+                refuse(
+                    "The fields of a sweep",
+                    Said(f"`{path[-1]}` twice"),
+                    "different ones",
+                    "Give each once.",
+                )
         for what, values in (*self.axes, ("seeds", self.seeds)):
-            if len({json.dumps(one, sort_keys=True) for one in values}) < len(values) and self.together == "grid":
-                refuse(f"The values of `{what}`", list(values), "all different", "Drop the repeated ones.")
+            if (
+                len({json.dumps(one, sort_keys=True) for one in values}) < len(values)
+                and self.together == "grid"
+            ):
+                refuse(
+                    f"The values of `{what}`",
+                    list(values),
+                    "all different",
+                    "Drop the repeated ones.",
+                )
         lengths = {len(values) for _, values in self.axes}
         if self.together == "list" and len(lengths) > 1:
             got = Said(", ".join(f"{name} has {len(values)}" for name, values in self.axes))
@@ -119,7 +148,9 @@ class Sweep(Digested):
     def labels(self) -> tuple[str, ...]:
         """Short names of the fields that vary; in full where two end alike."""
         short = [target.label for target in self.targets]
-        return tuple(n if short.count(one) > 1 else one for one, (n, _) in zip(short, self.axes, strict=True))
+        return tuple(
+            n if short.count(one) > 1 else one for one, (n, _) in zip(short, self.axes, strict=True)
+        )
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -166,7 +197,9 @@ class Sweep(Digested):
                 each = [target.spread(values[one]) for one in place]
                 changes |= {path: np.array([one[path] for one in each]) for path in target.paths}
         seeds = tuple(self.seeds[one] for one in seed)
-        changes |= {SEEDS: seeds[0]} if alone else {SEEDS: seeds, ("method", "members"): len(points)}
+        changes |= (
+            {SEEDS: seeds[0]} if alone else {SEEDS: seeds, ("method", "members"): len(points)}
+        )
         return placed(self.base, changes)
 
     def _varies(self, target: Target) -> bool:
@@ -174,7 +207,10 @@ class Sweep(Digested):
         if not isinstance(target.kind, Number) or not self._takes_seeds:
             return False
         room = {path[0] for path in target.paths}
-        if getattr(self.base.method, "estimator", "") == "shared" and target.paths[0][:2] == ("task", "stimuli"):
+        if getattr(self.base.method, "estimator", "") == "shared" and target.paths[0][:2] == (
+            "task",
+            "stimuli",
+        ):
             return False  # members that differ in what they see have nothing to share
         return room <= {"task", "network"} or target.paths == (RATE,)
 
@@ -187,14 +223,24 @@ class Sweep(Digested):
         """The points, divided into those that run together; nothing is validated yet."""
         points = np.arange(len(self))
         *places, seed = self.chosen(points)
-        apart = [place for target, place in zip(self.targets, places, strict=True) if not self._varies(target)]
+        apart = [
+            place
+            for target, place in zip(self.targets, places, strict=True)
+            if not self._varies(target)
+        ]
         apart = apart if self._takes_seeds else [*apart, seed]
-        _, group = np.unique(np.stack(apart, axis=1), axis=0, return_inverse=True) if apart else (None, points * 0)
+        _, group = (
+            np.unique(np.stack(apart, axis=1), axis=0, return_inverse=True)
+            if apart
+            else (None, points * 0)
+        )
         order = np.argsort(group, kind="stable")
         starts = np.flatnonzero(np.diff(group[order], prepend=-1))
         found = []
         for members in np.split(order, starts[1:]):
-            size = math.ceil(len(members) / math.ceil(len(members) / self.chunk))  # even: few sizes, few programs
+            size = math.ceil(
+                len(members) / math.ceil(len(members) / self.chunk)
+            )  # even: few sizes, few programs
             for start in range(0, len(members), size):
                 found.append(Ensemble(self, tuple(members[start : start + size].tolist())))
         return found
@@ -214,7 +260,9 @@ def _check_size(together: Any, axes: Any, seeds: int) -> None:
     lengths = [len(values) for _, values in axes]
     size = seeds * (math.prod(lengths) if together == "grid" else max(lengths, default=1))
     if size > LARGEST:
-        refuse("The points of a sweep", size, f"at most {LARGEST}", "Divide it into several sweeps.")
+        refuse(
+            "The points of a sweep", size, f"at most {LARGEST}", "Divide it into several sweeps."
+        )
 
 
 def _check_base(base: Experiment) -> None:
@@ -224,11 +272,19 @@ def _check_base(base: Experiment) -> None:
         refuse("The experiment of a sweep", Said("an ensemble"), "one run", advice)
     if base.initial.ndim > 1 + len(base.task.shape):
         refuse(
-            "`initial` of a sweep", Said(f"shape {base.initial.shape}"), "(neuron, *shape)", "Give one start for all."
+            "`initial` of a sweep",
+            Said(f"shape {base.initial.shape}"),
+            "(neuron, *shape)",
+            "Give one start for all.",
         )
     swept = [name for name, value in number_values(base) if np.ndim(value)]
     if swept:
-        refuse("The experiment of a sweep", Said(f"one with several values of `{swept[0]}`"), "one run", advice)
+        refuse(
+            "The experiment of a sweep",
+            Said(f"one with several values of `{swept[0]}`"),
+            "one run",
+            advice,
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

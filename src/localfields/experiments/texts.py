@@ -59,7 +59,9 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
         known = [name for owner in parts for name in names_of(owner)]
         unknown("A field of the experiment", name, ["stimulus", "network", *known, "precision"])
     task = read_task(stimulus, {**parts[stimulus], **parts[Discrimination]})
-    return Experiment(task, from_text(network, parts[network]), from_text(Training, parts[Training]), **more)
+    return Experiment(
+        task, from_text(network, parts[network]), from_text(Training, parts[Training]), **more
+    )
 
 
 def texts_of(experiment: Experiment) -> dict[str, str]:
@@ -77,7 +79,9 @@ def texts_of(experiment: Experiment) -> dict[str, str]:
     """
     classes = experiment.task.stimuli
     family = type(classes[0])
-    if any(type(one) is not family for one in classes) or not isinstance(experiment.method, Training):
+    if any(type(one) is not family for one in classes) or not isinstance(
+        experiment.method, Training
+    ):
         _untyped("with classes of several families, or not trained")
     try:
         spelled = [to_text(one) for one in classes]
@@ -127,7 +131,11 @@ def command_of(texts: Mapping[str, str]) -> str:
 
 def names_of(cls: type[Spec]) -> list[str]:
     """Fields that can be typed: lists of other values and arrays are for Python."""
-    return [field.name for field, say in fields(cls) if hasattr(say.kind, "parse") and not isinstance(say.kind, Row)]
+    return [
+        field.name
+        for field, say in fields(cls)
+        if hasattr(say.kind, "parse") and not isinstance(say.kind, Row)
+    ]
 
 
 def default_texts(cls: type[Spec]) -> dict[str, str]:
@@ -160,13 +168,18 @@ def read_classes(cls: Any, given: Mapping[str, str]) -> list[Any]:
         first = next((name for name, kind in kinds.items() if may_vary(kind)), "xi")
         numbers = isinstance(kinds.get(first, Number()), (Number, Count))
         advice = f"Give it one value a class, such as --{first} {'1,3' if numbers else 'A,B'}."
-        kind = "one of the stimulus's numbers" if numbers else "one of the stimulus's numbers or files"
+        kind = (
+            "one of the stimulus's numbers" if numbers else "one of the stimulus's numbers or files"
+        )
         refuse("The parameter in which the classes differ", "none", kind, advice)
     if len(counts) > 1:
         got = {name: len(parts) for name, parts in several.items()}
-        refuse("The number of classes", got, "the same in every option", "Give each as many values.")
+        refuse(
+            "The number of classes", got, "the same in every option", "Give each as many values."
+        )
     return [
-        from_text(cls, {**given, **{name: parts[c] for name, parts in several.items()}}) for c in range(counts.pop())
+        from_text(cls, {**given, **{name: parts[c] for name, parts in several.items()}})
+        for c in range(counts.pop())
     ]
 
 

@@ -36,7 +36,12 @@ def spread(text: str) -> list[Any]:
     """
     name, _, rest = text.partition(":")
     if name not in FORMS or not rest:
-        refuse("The values of a sweep", text, " or ".join(FORMS.values()), "For example logspace:0.1:10:10.")
+        refuse(
+            "The values of a sweep",
+            text,
+            " or ".join(FORMS.values()),
+            "For example logspace:0.1:10:10.",
+        )
     parts = rest.split(":")
     if name == "values":
         return [_value(part) for part in parts]
@@ -63,11 +68,21 @@ def _number(text: str) -> Any:
 def _space(name: str, low: str, high: str, count: str) -> list[float]:
     first, last, number = float(low), float(high), int(count)
     if not 1 <= number <= MOST:
-        refuse("The number of values of a sweep", number, f"from 1 to {MOST}", f"It is the last in {FORMS[name]}.")
+        refuse(
+            "The number of values of a sweep",
+            number,
+            f"from 1 to {MOST}",
+            f"It is the last in {FORMS[name]}.",
+        )
     if name == "linspace":
         return np.linspace(first, last, number).tolist()
     if first <= 0 or last <= 0:
-        refuse("The ends of a logspace", f"{low}, {high}", "positive", "They are the values, not their logarithms.")
+        refuse(
+            "The ends of a logspace",
+            f"{low}, {high}",
+            "positive",
+            "They are the values, not their logarithms.",
+        )
     inner = np.geomspace(first, last, number).tolist()
     # Powers of ten are rounded to what a person would write: 0.1 · 10^(1/2)² is 1.
     return [first, *(float(f"{one:.12g}") for one in inner[1:-1]), last][:number]
@@ -78,7 +93,10 @@ def _range(low: str, high: str, step: str = "1") -> list[Any]:
     count = int(np.floor((last - first) / by + 1e-9)) + 1 if by else 0
     if not 1 <= count <= MOST:
         refuse(
-            "A range of a sweep", f"{low}:{high}:{step}", f"one of 1 to {MOST} values", "Check its ends and its step."
+            "A range of a sweep",
+            f"{low}:{high}:{step}",
+            f"one of 1 to {MOST} values",
+            "Check its ends and its step.",
         )
     found = [float(f"{first + by * place:.12g}") for place in range(count)]
     return [int(one) for one in found] if all(one.is_integer() for one in (first, by)) else found

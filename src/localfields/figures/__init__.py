@@ -22,6 +22,11 @@ def all_figures() -> dict[str, PaperFigure]:
         if isinstance(figure, PaperFigure):
             if figure.name in found:
                 got = Said(f"a second one, from {module.__name__}")
-                refuse(f"The figure `{figure.name}`", got, "the only one of its name", "Rename the figure.")
+                refuse(
+                    f"The figure `{figure.name}`",
+                    got,
+                    "the only one of its name",
+                    "Rename the figure.",
+                )
             found[figure.name] = figure
     return dict(sorted(found.items(), key=lambda item: (GROUPS.index(item[1].group), item[0])))

@@ -19,7 +19,14 @@ from .base import PaperFigure, Question, Results, Scale, at, printed, spread
 
 XI, COUPLINGS, BLURS = (0.5, 1.0), (0.3, 0.7), (0.0, 1.0)
 NETWORK, ICA = "network", "ICA"
-HEAVY, LIGHT, BINARY, SPINS, SHELL, IMAGES = "Kur(3)", "Kur(10)", "NLGP(100)", "Ising", "elliptical shell", "images"
+HEAVY, LIGHT, BINARY, SPINS, SHELL, IMAGES = (
+    "Kur(3)",
+    "Kur(10)",
+    "NLGP(100)",
+    "Ising",
+    "elliptical shell",
+    "images",
+)
 STIMULI = (HEAVY, LIGHT, BINARY, SPINS, SHELL, IMAGES)
 NEGATIVE = (LIGHT, BINARY, SPINS)  # kurtosis, and not elliptical
 
@@ -46,7 +53,11 @@ def task_of(name: str, scale: Scale) -> Discrimination:
     if name == IMAGES:
         side = at(scale, paper=10, quick=10, tiny=5)
         steps = (ContrastNormalize(), Center(), ScaleStep(each="all"))  # pyright: ignore[reportCallIssue]
-        common: dict[str, Any] = {"shape": (side, side), "patches": samples(scale), "preprocess": steps}
+        common: dict[str, Any] = {
+            "shape": (side, side),
+            "patches": samples(scale),
+            "preprocess": steps,
+        }
         classes: list[Stimulus] = [ImagePatches(blur=blur, **common) for blur in BLURS]
     elif name == SPINS:
         classes = [Ising(ring, coupling=coupling) for coupling in COUPLINGS]
@@ -76,7 +87,9 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         training = Training(
             learning_rate=at(scale, paper=0.2, quick=0.5, tiny=0.5),
             steps=at(scale, paper=5000, quick=600, tiny=10),
-            batch=at(scale, paper=1000, quick=200, tiny=10) if images else at(scale, paper=60, quick=30, tiny=2),
+            batch=at(scale, paper=1000, quick=200, tiny=10)
+            if images
+            else at(scale, paper=60, quick=30, tiny=2),
             members=at(scale, paper=10, quick=5, tiny=2),
             estimator="shared" if images else "orbit",
             every=at(scale, paper=500, quick=100, tiny=5),
@@ -84,7 +97,9 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         )
         found[f"{NETWORK}, {name}"] = Experiment(task, network, training)
         for method, baseline in methods(scale, task.stimuli[0].size).items():
-            found[f"{method}, {name}"] = Experiment(task, method=Fit(baseline, samples=samples(scale)))
+            found[f"{method}, {name}"] = Experiment(
+                task, method=Fit(baseline, samples=samples(scale))
+            )
     return found
 
 
@@ -103,7 +118,9 @@ def ratios(results: Results, method: str, stimulus: str) -> np.ndarray:
 def share(results: Results, method: str, stimulus: str) -> float:
     """Share of the fields that are localized."""
     run = results[f"{method}, {stimulus}"]
-    return float((ratios(results, method, stimulus) > localized_from(int(np.prod(run.shape)))).mean())
+    return float(
+        (ratios(results, method, stimulus) > localized_from(int(np.prod(run.shape)))).mean()
+    )
 
 
 def most(results: Results, method: str, stimulus: str) -> bool:
@@ -149,12 +166,23 @@ def draw(results: Results) -> Any:
             part = share(results, method, stimulus)
             words = f"IPR {np.median(ratios(results, method, stimulus)):.2f}, {100 * part:.0f} % localized"
             if row == 0:
-                head = f"{stimulus}\nexcess kurtosis {kurtosis_of(task_of(stimulus, results.scale))}"
-                ax.text(0.5, 1.3, head, transform=ax.transAxes, fontsize=9, ha="center", va="bottom")
+                head = (
+                    f"{stimulus}\nexcess kurtosis {kurtosis_of(task_of(stimulus, results.scale))}"
+                )
+                ax.text(
+                    0.5, 1.3, head, transform=ax.transAxes, fontsize=9, ha="center", va="bottom"
+                )
             ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else SPREAD_OUT)
         label = f"{method}\n({len(fields_of(results, method, HEAVY))} fields)"
         grid[row, 0].text(
-            -0.16, 0.5, label, transform=grid[row, 0].transAxes, fontsize=9, rotation=90, ha="center", va="center"
+            -0.16,
+            0.5,
+            label,
+            transform=grid[row, 0].transAxes,
+            fontsize=9,
+            rotation=90,
+            ha="center",
+            va="center",
         )
     for column, stimulus in enumerate(STIMULI):
         _draw_ratios(grid[-1, column], results, stimulus, labels=column == 0)
@@ -200,12 +228,18 @@ def questions(results: Results) -> Sequence[Question]:
     """What the comparison is made for."""
     laws = STIMULI[:-1]
     either = all(most(results, ICA, name) for name in (HEAVY, *NEGATIVE))
-    one_sign = all(most(results, NETWORK, name) for name in NEGATIVE) and not most(results, NETWORK, HEAVY)
+    one_sign = all(most(results, NETWORK, name) for name in NEGATIVE) and not most(
+        results, NETWORK, HEAVY
+    )
     others = [method for method in METHODS if method not in (NETWORK, ICA)]
     on_shell = [method for method in METHODS if most(results, method, SHELL)]
     on_images = [method for method in METHODS if most(results, method, IMAGES)]
     how = f"share of fields with an IPR above 4/(N + 2), and mean ± deviation over fields; {samples(results.scale):,} "
-    how += "samples a method, one fit each; ten starts of a neuron" if results.scale == "paper" else "samples a method"
+    how += (
+        "samples a method, one fit each; ten starts of a neuron"
+        if results.scale == "paper"
+        else "samples a method"
+    )
     same = [f"{one} on {name}" for one in METHODS for name in laws if all_alike(results, one, name)]
     return [
         Question(
@@ -225,7 +259,11 @@ def questions(results: Results) -> Sequence[Question]:
             "Most fields are localized: "
             + "; ".join(f"{one} on {_where(results, one, laws)}" for one in others)
             + "."
-            + (f" All fields are alike, so that nothing was learned: {'; '.join(same)}." if same else ""),
+            + (
+                f" All fields are alike, so that nothing was learned: {'; '.join(same)}."
+                if same
+                else ""
+            ),
             ". ".join(_numbers(results, method, laws) for method in others),
             how,
         ),

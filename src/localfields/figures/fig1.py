@@ -110,7 +110,11 @@ def claims(results: Results) -> Sequence[Claim]:
         ratios = np.stack([run.ipr[0, -1] for run in runs])
         size = int(np.prod(runs[0].shape))
         local = ratios > localized_from(size)
-        ended = [f" A run ended otherwise: {run.outcome[0]}." for run in runs if run.outcome[0].kind != "ok"]
+        ended = [
+            f" A run ended otherwise: {run.outcome[0]}."
+            for run in runs
+            if run.outcome[0].kind != "ok"
+        ]
         found.append(
             Claim(
                 id,

@@ -35,7 +35,8 @@ def draw(results: Results) -> Any:
     for number, (name, (long, short)) in enumerate(MODELS.items()):
         row = axes[number]
         x_long, x_short = (
-            np.asarray(model.sample(seed, DRAWS)) for seed, model in ((2 * number, long), (2 * number + 1, short))
+            np.asarray(model.sample(seed, DRAWS))
+            for seed, model in ((2 * number, long), (2 * number + 1, short))
         )
         draw_sample(row[0], x_long[0], long.shape, BLUE)
         draw_sample(row[1], x_short[0], short.shape, GREEN)

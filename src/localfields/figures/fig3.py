@@ -74,7 +74,9 @@ def trained(name: str, scale: Scale) -> Experiment:
     return Experiment(row.task, NETWORK, method)
 
 
-def solved(name: str, theory: Theory, scale: Scale, task: Discrimination | None = None) -> Experiment:
+def solved(
+    name: str, theory: Theory, scale: Scale, task: Discrimination | None = None
+) -> Experiment:
     """A flow from the fields that training starts from, at its records; of another task of that size where given."""
     experiment = trained(name, scale)
     method = experiment.method
@@ -126,12 +128,21 @@ def draw(results: Results) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
     for ax in axes[:2].flat:
         ax.set_xlabel("")
-    for ax, text in zip(axes[0], ("marginal", "amplifier φ", "training", "eq. (5), Taylor φ"), strict=False):
+    for ax, text in zip(
+        axes[0], ("marginal", "amplifier φ", "training", "eq. (5), Taylor φ"), strict=False
+    ):
         ax.set_title(text, fontsize=9)
     ours = {"eq. (5), exact φ": axes[0, 4], "exact flow": axes[0, 5], "normal data": axes[1, 5]}
     for text, ax in ours.items():
         ax.set_title(f"ours: {text}", fontsize=9, color=GREEN)
-    axes[1, 0].legend(*_key(axes[1, 0]), frameon=False, fontsize=7, loc="upper left", borderaxespad=0, handlelength=1)
+    axes[1, 0].legend(
+        *_key(axes[1, 0]),
+        frameon=False,
+        fontsize=7,
+        loc="upper left",
+        borderaxespad=0,
+        handlelength=1,
+    )
     for ax in axes[2, 2:]:
         ax.set_xlabel("site", fontsize=9)
     until = float(results["Ising: training"].times[-1])
@@ -157,7 +168,14 @@ def _draw_amplifier(ax: Any, row: Row, legend: bool) -> None:
     words = f"κ = {exact}\n(paper {row.published_kurtosis})"
     ax.text(0.98, 0.04, words, transform=ax.transAxes, ha="right", va="bottom", fontsize=7.5)
     if legend:
-        ax.legend(frameon=False, fontsize=7, loc="upper left", handlelength=1.2, borderaxespad=0.1, labelspacing=0.2)
+        ax.legend(
+            frameon=False,
+            fontsize=7,
+            loc="upper left",
+            handlelength=1.2,
+            borderaxespad=0.1,
+            labelspacing=0.2,
+        )
 
 
 def _key(ax: Any) -> Any:
@@ -174,7 +192,9 @@ def _draw_flows(axes: Any, results: Results, name: str) -> None:
     for ax, kind in zip(axes, ("training", "Taylor", "exact φ", "best"), strict=True):
         run = results[f"{name}: {kind}"]
         draw_over_time(ax, run.weights[0, :, 0], run.times)
-        words = f"IPR {_last_ipr(run)[0]:.2f}" + (f", peak at {run.peak[0, -1, 0]}" if name == "Ising" else "")
+        words = f"IPR {_last_ipr(run)[0]:.2f}" + (
+            f", peak at {run.peak[0, -1, 0]}" if name == "Ising" else ""
+        )
         ax.text(0.99, 0.98, words, transform=ax.transAxes, ha="right", va="top", fontsize=7.5)
         limits.append(ax.get_ylim())
     low, high = min(limit[0] for limit in limits), max(limit[1] for limit in limits)
@@ -205,7 +225,9 @@ def claims(results: Results) -> Sequence[Claim]:
         " / ".join(spread(ratio, 3) for ratio in ratios.values()),
         verdict(places["Ising"] and near_one and nowhere),
         f"A field counts as localized above {threshold:.3f}, a third more than noise has: "
-        + ", ".join(f"{name} {int((r > threshold).sum())} of {len(r)}" for name, r in ratios.items())
+        + ", ".join(
+            f"{name} {int((r > threshold).sum())} of {len(r)}" for name, r in ratios.items()
+        )
         + f". The exact flow on Ising data ends at {spread(exact, 3)}.",
         "IPR of the last field, mean ± std over starts",
     )
@@ -222,8 +244,13 @@ def _agreement(results: Results, threshold: float) -> Claim:
             comparison = compare(run, results[f"{name}: {kind}"])
             cosine[name, kind] = float(np.nanmedian(comparison.at_end(comparison.cosine)))
     count = {name: results[f"{name}: training"].num_members for name in ROWS}
-    ising = [spread(_last_ipr(results[f"Ising: {kind}"]), 3) for kind in ("training", "Taylor", "exact φ", "best")]
-    flat = [f"{_flatness(results[f'Kur(5): {kind}']):.2f}" for kind in ("training", "Taylor", "exact φ")]
+    ising = [
+        spread(_last_ipr(results[f"Ising: {kind}"]), 3)
+        for kind in ("training", "Taylor", "exact φ", "best")
+    ]
+    flat = [
+        f"{_flatness(results[f'Kur(5): {kind}']):.2f}" for kind in ("training", "Taylor", "exact φ")
+    ]
     return Claim(
         "L2",
         "Eq. (5) with the Taylor φ gives fields of the same kind as training: localized on Ising data, not on others",
@@ -231,7 +258,10 @@ def _agreement(results: Results, threshold: float) -> Claim:
         ", ".join(f"{name} {number} of {count[name]}" for name, number in same.items()),
         verdict(same == count),
         "Median cosine of the last fields: "
-        + "; ".join(f"{name} {cosine[name, 'Taylor']:.2f} (exact φ {cosine[name, 'exact φ']:.2f})" for name in ROWS)
+        + "; ".join(
+            f"{name} {cosine[name, 'Taylor']:.2f} (exact φ {cosine[name, 'exact φ']:.2f})"
+            for name in ROWS
+        )
         + f". On Ising data the bump of eq. (5) is broader, IPR {ising[1]} (exact φ {ising[2]}) beside {ising[0]} in "
         f"training and {ising[3]} under the exact flow, as its central limit fails for a field on few sites. On Kur(5) "
         f"the share of the flat mode is {flat[0]} in training, {flat[1]} under the Taylor φ, which bends further below "
@@ -243,7 +273,9 @@ def _agreement(results: Results, threshold: float) -> Claim:
 def _flatness(run: Trajectory) -> float:
     """Median cosine of the last fields with a constant one, whatever its sign."""
     fields = run.final[:, 0].astype(float)
-    return float(np.median(np.abs(fields.mean(axis=1)) * np.sqrt(SITES) / np.linalg.norm(fields, axis=1)))
+    return float(
+        np.median(np.abs(fields.mean(axis=1)) * np.sqrt(SITES) / np.linalg.norm(fields, axis=1))
+    )
 
 
 def setting(scale: Scale) -> str:

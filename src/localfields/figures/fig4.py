@@ -56,9 +56,15 @@ class Law:
 
 
 LAWS = {
-    "t": Law("t₄₀(ν = 3)", StudentT, {"nu": 3.0}, 0.01, 10_000, 50_000, 9.77, 3, (0.025, 2000, 4000)),
-    "shell": Law("elliptical shell", EllipticalShell, {}, 0.05, 5000, 10_000, 3.75, 4, (0.1, 1500, 1000)),
-    "extreme": Law("elliptical extreme", EllipticalExtreme, {}, 0.05, 5000, 10_000, 4.14, 4, (0.1, 1500, 1000)),
+    "t": Law(
+        "t₄₀(ν = 3)", StudentT, {"nu": 3.0}, 0.01, 10_000, 50_000, 9.77, 3, (0.025, 2000, 4000)
+    ),
+    "shell": Law(
+        "elliptical shell", EllipticalShell, {}, 0.05, 5000, 10_000, 3.75, 4, (0.1, 1500, 1000)
+    ),
+    "extreme": Law(
+        "elliptical extreme", EllipticalExtreme, {}, 0.05, 5000, 10_000, 4.14, 4, (0.1, 1500, 1000)
+    ),
 }
 FEWER, SEEDS_OF_FEWER = 10, 4  # a tenth of the draws, in the runs that show what the batch does
 
@@ -73,16 +79,30 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         # One experiment a seed, not one of many members: these are the longest runs, and so they share the cores.
         runs = {f"{name}, seed {seed}" if seed else name: (batch, 1, seed) for seed in range(seeds)}
         runs[f"{name}, fewer draws"] = (
-            batch // at(scale, paper=FEWER, quick=FEWER, tiny=1),  # tiny: the same run, already compiled
+            batch
+            // at(scale, paper=FEWER, quick=FEWER, tiny=1),  # tiny: the same run, already compiled
             at(scale, paper=SEEDS_OF_FEWER, quick=1, tiny=1),
             0,
         )
         for which, (draws, members, seed) in runs.items():
-            more: dict[str, Any] = {"members": members, "every": max(1, steps // 100), "what": ("weights",)}
-            method = Training(learning_rate=rate, steps=steps, batch=draws, estimator="independent", seed=seed, **more)
+            more: dict[str, Any] = {
+                "members": members,
+                "every": max(1, steps // 100),
+                "what": ("weights",),
+            }
+            method = Training(
+                learning_rate=rate,
+                steps=steps,
+                batch=draws,
+                estimator="independent",
+                seed=seed,
+                **more,
+            )
             found[which] = Experiment(law.task, NETWORK, method)
         times = np.linspace(0, rate * steps, 101)
-        flow = Solution(LinearResponse(), times=times, members=at(scale, paper=STARTS, quick=STARTS, tiny=4))
+        flow = Solution(
+            LinearResponse(), times=times, members=at(scale, paper=STARTS, quick=STARTS, tiny=4)
+        )
         found[f"{name}, predicted"] = Experiment(law.task, NETWORK, flow)
     return found
 
@@ -92,7 +112,11 @@ def all_seeds(results: Results, name: str) -> Trajectory:
     runs = [results[one] for one in results if one == name or one.startswith(f"{name}, seed ")]
     series = {"weights": np.concatenate([run.weights for run in runs])}
     return dataclasses.replace(
-        runs[0], series=series, initial=series["weights"][:, 0], final=series["weights"][:, -1], events={}
+        runs[0],
+        series=series,
+        initial=series["weights"][:, 0],
+        final=series["weights"][:, -1],
+        events={},
     )
 
 
@@ -122,7 +146,10 @@ def draw(results: Results) -> Any:
         fit = fit_sinusoid(run.final[0, 0])
         ax.plot(sites, fit.curve(sites), color="red", ls="--", lw=2.2, zorder=4)
         ax.plot(flow.final[0, 0], color=GREEN, ls="-.", lw=1.8, zorder=5)
-        ax.set_title(f"{law.title}\nerror of the fit {100 * fit.error:.2f} % (paper {law.published:.2f} %)", fontsize=9)
+        ax.set_title(
+            f"{law.title}\nerror of the fit {100 * fit.error:.2f} % (paper {law.published:.2f} %)",
+            fontsize=9,
+        )
         ax.set_xlabel("site i")
         for which, one, color in (("paper's batch", run, BLUE), ("a tenth of it", fewer, ORANGE)):
             for number, error in enumerate(errors(one)):
@@ -148,7 +175,12 @@ def draw(results: Results) -> Any:
         "sinusoid fitted to the end": Line2D([], [], color="red", ls="--", lw=2.2),
         "ours: predicted, no fit": Line2D([], [], color=GREEN, ls="-.", lw=1.8),
     }
-    more: dict[str, Any] = {"frameon": False, "fontsize": SMALL + 1, "loc": "outside upper center", "ncols": 3}
+    more: dict[str, Any] = {
+        "frameon": False,
+        "fontsize": SMALL + 1,
+        "loc": "outside upper center",
+        "ncols": 3,
+    }
     figure.legend(list(shown.values()), list(shown), **more)
     add_time_bar(figure, upper, 1.0, "share of the time")
     for ax in lower:
@@ -164,7 +196,9 @@ def claims(results: Results) -> Sequence[Claim]:
 def _fit(results: Results) -> Claim:
     measured, reasons, good = [], [], []
     for name, law in LAWS.items():
-        found, fewer = (errors(one, LATE) for one in (all_seeds(results, name), results[f"{name}, fewer draws"]))
+        found, fewer = (
+            errors(one, LATE) for one in (all_seeds(results, name), results[f"{name}, fewer draws"])
+        )
         flow = errors(results[f"{name}, predicted"], 0)
         low, high = found.min(), found.max()
         good.append(bool(low <= law.published <= high))
@@ -197,8 +231,13 @@ def _remarks(results: Results) -> Claim:
     flow = results["t, predicted"]
     predicted = fit_sinusoid(flow.final[:, 0])
     level, end = np.abs(shell.final[:, 0].mean(axis=1)), winning_mode(LAWS["shell"].task)
-    constant = bool((shell.final[:, 0].std(axis=1) < 0.2 * level).all() and np.abs(level - 0.04).max() < 0.005)
-    noisy = {name: centered(fit_sinusoid(results[f"{name}, fewer draws"].final[:, 0])) for name in ("t", "shell")}
+    constant = bool(
+        (shell.final[:, 0].std(axis=1) < 0.2 * level).all() and np.abs(level - 0.04).max() < 0.005
+    )
+    noisy = {
+        name: centered(fit_sinusoid(results[f"{name}, fewer draws"].final[:, 0]))
+        for name in ("t", "shell")
+    }
     return Claim(
         "E1b",
         "The field on t(3) has one period and intercept zero; that on the shell is nearly constant at −0.04",

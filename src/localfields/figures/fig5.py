@@ -66,7 +66,9 @@ FEW: dict[Scale, int] = {"paper": 10, "quick": 10, "tiny": 5}
 NLGPS = Family("NLGP", tuple(float(g) for g in np.logspace(-1, 1, 10)), MANY, 44)
 KURS = Family("Kur", (4.1, 4.3, 4.5, 4.74, 5.0, 5.4, 6.1, 7.7, 10.0, 50.0), MANY, 80)
 # Ours: NLGP at the negative kurtoses of Kur, to compare the families without interpolation.
-MATCHED = Family("NLGP", tuple(gain_of(kurtosis) for kurtosis in KURS.kurtosis if kurtosis < 0), FEW, 44)
+MATCHED = Family(
+    "NLGP", tuple(gain_of(kurtosis) for kurtosis in KURS.kurtosis if kurtosis < 0), FEW, 44
+)
 FAMILIES = {"nlgp": NLGPS, "kur": KURS, "nlgp at kur's kurtosis": MATCHED}
 
 
@@ -91,7 +93,9 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         found[name] = Experiment(family.task(seeds), NETWORK, method)
         if family is not MATCHED:
             times = np.linspace(0, rate * steps, 21)
-            flow = Solution(EffectiveFlow(), times=times, members=len(starts), seed=starts, tolerance=1e-6)
+            flow = Solution(
+                EffectiveFlow(), times=times, members=len(starts), seed=starts, tolerance=1e-6
+            )
             found[f"{name}, theory"] = Experiment(family.task(seeds), NETWORK, flow)
     return found
 
@@ -126,17 +130,35 @@ def draw(results: Results) -> Any:
         mean, deviation = _moments(ends(results, name))
         theory = ends(results, f"{name}, theory").mean(axis=1)
         style = {"color": color, "marker": marker, "ms": 5, "lw": 1.4, "capsize": 3}
-        dashed = {"color": color, "marker": marker, "ms": 4, "mfc": "none", "lw": 0.9, "ls": "--", "alpha": 0.75}
+        dashed = {
+            "color": color,
+            "marker": marker,
+            "ms": 4,
+            "mfc": "none",
+            "lw": 0.9,
+            "ls": "--",
+            "alpha": 0.75,
+        }
         for ax in (main, near):
             ax.errorbar(kurtosis[inside], mean[inside], deviation[inside], label=label, **style)
-            ax.plot(kurtosis[inside], theory[inside], label=f"ours: {label}, effective flow", **dashed)
+            ax.plot(
+                kurtosis[inside], theory[inside], label=f"ours: {label}, effective flow", **dashed
+            )
         places = np.arange(len(outside))
         beyond.errorbar(places, mean[outside], deviation[outside], **style)
         beyond.plot(places, theory[outside], **dashed)
         if len(outside):
             beyond.set_xticks(places, [f"{value:.2g}" for value in kurtosis[outside]])
         dots = ends(results, name)
-        near.plot(np.repeat(kurtosis, dots.shape[1]), dots.ravel(), ".", color=color, ms=2, alpha=0.4, mew=0)
+        near.plot(
+            np.repeat(kurtosis, dots.shape[1]),
+            dots.ravel(),
+            ".",
+            color=color,
+            ms=2,
+            alpha=0.4,
+            mew=0,
+        )
     mean, deviation = _moments(ends(results, "nlgp at kur's kurtosis"))
     near.errorbar(
         *(MATCHED.kurtosis, mean, deviation),
@@ -145,14 +167,24 @@ def draw(results: Results) -> Any:
     )
     for ax in (main, near):
         ax.axvline(
-            border(), color=GRAY, lw=1, ls=":", zorder=0, label="ours: below it, theory lets a flat field fall apart"
+            border(),
+            color=GRAY,
+            lw=1,
+            ls=":",
+            zorder=0,
+            label="ours: below it, theory lets a flat field fall apart",
         )
         ax.set_xlabel("excess kurtosis (exact)")
     main.set(xlim=(-2.1, 4.15), ylabel="IPR")
     handles, labels = near.get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True))
-    order = sorted((label for label in named if "at the" not in label), key=lambda label: label.startswith("ours"))
-    main.legend([named[label] for label in order], order, frameon=False, fontsize=8, loc="upper right")
+    order = sorted(
+        (label for label in named if "at the" not in label),
+        key=lambda label: label.startswith("ours"),
+    )
+    main.legend(
+        [named[label] for label in order], order, frameon=False, fontsize=8, loc="upper right"
+    )
     near.set(xlim=(-1.35, 0.2))
     matched = next(label for label in named if "at the" in label)
     near.legend([named[matched]], [matched], frameon=False, fontsize=8, loc="lower left")
@@ -165,7 +197,14 @@ def draw(results: Results) -> Any:
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
     beyond.spines["left"].set_visible(False)
-    cut = {"marker": [(-0.5, -1), (0.5, 1)], "ms": 8, "ls": "none", "color": "k", "mew": 1, "clip_on": False}
+    cut = {
+        "marker": [(-0.5, -1), (0.5, 1)],
+        "ms": 8,
+        "ls": "none",
+        "color": "k",
+        "mew": 1,
+        "clip_on": False,
+    }
     main.plot([1], [0], transform=main.transAxes, **cut)
     beyond.plot([0], [0], transform=beyond.transAxes, **cut)
     return figure
@@ -191,7 +230,11 @@ class Seen:
         names = ("nlgp", "kur")
         every = [ends(results, name) for name in names]
         return cls(
-            [f"{FAMILIES[name].name}({value:.3g})" for name in names for value in FAMILIES[name].values],
+            [
+                f"{FAMILIES[name].name}({value:.3g})"
+                for name in names
+                for value in FAMILIES[name].values
+            ],
             np.concatenate([FAMILIES[name].kurtosis for name in names]),
             np.concatenate([_moments(values)[0] for values in every]),
             np.concatenate([_moments(values)[1] for values in every]),
@@ -221,7 +264,9 @@ CLEARLY, NEAR_ONE, NEAR_ZERO, TINY = -1.0, 0.85, 0.1, 0.06
 def _thresholds(seen: Seen) -> Claim:
     low, high = seen.kurtosis <= CLEARLY, seen.kurtosis > 0
     least, most, widest = seen.mean[low].min(), seen.mean[high].max(), seen.deviation.max()
-    between = [place for place in np.argsort(seen.kurtosis).tolist() if CLEARLY < seen.kurtosis[place] <= 0]
+    between = [
+        place for place in np.argsort(seen.kurtosis).tolist() if CLEARLY < seen.kurtosis[place] <= 0
+    ]
     steep = int(np.argmax(seen.deviation))
     change = float(np.abs(seen.mean - seen.before).max())
     since = [f"κ = {printed(seen.onset(name))} ({name})" for name in ("NLGP", "Kur")]
@@ -247,15 +292,23 @@ def _families(results: Results) -> Claim:
     kur, nlgp = (ends(results, name) for name in ("kur", "nlgp at kur's kurtosis"))
     same = KURS.kurtosis < 0
     difference = kur[same].mean(axis=1) - nlgp.mean(axis=1)
-    error = np.sqrt(kur[same].var(axis=1, ddof=1) / kur.shape[1] + nlgp.var(axis=1, ddof=1) / nlgp.shape[1])
+    error = np.sqrt(
+        kur[same].var(axis=1, ddof=1) / kur.shape[1] + nlgp.var(axis=1, ddof=1) / nlgp.shape[1]
+    )
     largest = int(np.argmax(np.abs(difference)))
     pairs = [
         f"κ = {printed(kurtosis)}: Kur {spread(one)}, NLGP {spread(other)}"
         for kurtosis, one, other in zip(MATCHED.kurtosis, kur[same], nlgp, strict=True)
     ]
-    halves = [half_height(FAMILIES[name].kurtosis, ends(results, name).mean(axis=1)) for name in ("kur", "nlgp")]
+    halves = [
+        half_height(FAMILIES[name].kurtosis, ends(results, name).mean(axis=1))
+        for name in ("kur", "nlgp")
+    ]
     flow = [
-        np.interp(MATCHED.kurtosis, *_sorted(FAMILIES[name].kurtosis, ends(results, f"{name}, theory").mean(axis=1)))
+        np.interp(
+            MATCHED.kurtosis,
+            *_sorted(FAMILIES[name].kurtosis, ends(results, f"{name}, theory").mean(axis=1)),
+        )
         for name in ("kur", "nlgp")
     ]
     return Claim(

@@ -35,7 +35,9 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     network = Committee(HIDDEN, activation="sigmoid", bias="trained", init_scale=0.1)  # pyright: ignore
     samples = at(scale, paper=100_000, quick=20_000, tiny=1000)
     fits = at(scale, paper=FITS, quick=1, tiny=1)
-    fit = Fit(FastICA(at(scale, paper=SITES, quick=SITES, tiny=SHOWN)), samples=samples, members=fits)  # pyright: ignore
+    fit = Fit(
+        FastICA(at(scale, paper=SITES, quick=SITES, tiny=SHOWN)), samples=samples, members=fits
+    )  # pyright: ignore
     found = {name: Experiment(task(k), network, method) for name, k in MODELS.items()}
     return {**found, ICA: Experiment(task(3.0), method=fit)}
 
@@ -111,7 +113,9 @@ def claims(results: Results) -> Sequence[Claim]:
     note = f" Not all ended well: {'; '.join(bad)}." if bad else ""
     size = ica.initial.shape[1]
     others = frequencies(light)[last_ipr(light) <= localized_from(SITES)]
-    tails = f"excess kurtosis {_kurtosis('committee, Kur(10)')} and {_kurtosis('committee, Kur(4)')}"
+    tails = (
+        f"excess kurtosis {_kurtosis('committee, Kur(10)')} and {_kurtosis('committee, Kur(4)')}"
+    )
     return [
         Claim(
             "M1",

@@ -53,7 +53,9 @@ def relu(scale: Scale, k: float, bias: str) -> Experiment:
         every=at(scale, paper=40, quick=50, tiny=10),
         what=("weights", "second", "loss"),
     )
-    return Experiment(task(k), TwoLayer(HIDDEN, activation="relu", bias=bias, init_scale=0.001), method)  # pyright: ignore
+    return Experiment(
+        task(k), TwoLayer(HIDDEN, activation="relu", bias=bias, init_scale=0.001), method
+    )  # pyright: ignore
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
@@ -121,7 +123,9 @@ def draw(results: Results) -> Any:
         picked = chosen(run, member)
         times = run.times if run.times.ndim == 1 else run.times[member]
         draw_many(axes[number, :SHOWN], run.weights[member][:, picked], times)
-        axes[number, 0].set_ylabel(f"ours: {name}" if ours else name, fontsize=9, color=GREEN if ours else "black")
+        axes[number, 0].set_ylabel(
+            f"ours: {name}" if ours else name, fontsize=9, color=GREEN if ours else "black"
+        )
         _draw_ratios(axes[number, SHOWN], run, legend=number == 0)
     for ax in axes[-1, :SHOWN]:
         ax.set_xlabel("site", fontsize=8)
@@ -138,10 +142,21 @@ def _draw_ratios(ax: Any, run: Trajectory, legend: bool) -> None:
     from ..plots.stimulus import BLUE, ORANGE
 
     signs = one_signed(run)
-    for positive, color, name in ((True, ORANGE, "second layer all positive"), (False, BLUE, "second layer mixed")):
+    for positive, color, name in (
+        (True, ORANGE, "second layer all positive"),
+        (False, BLUE, "second layer mixed"),
+    ):
         members = np.flatnonzero(signs == positive)
         ratios = run.ipr[members, -1]
-        ax.plot(ratios.T, np.broadcast_to(members, ratios.T.shape), "o", ms=2.5, mew=0, color=color, alpha=0.8)
+        ax.plot(
+            ratios.T,
+            np.broadcast_to(members, ratios.T.shape),
+            "o",
+            ms=2.5,
+            mew=0,
+            color=color,
+            alpha=0.8,
+        )
         ax.plot([], [], "o", ms=3, mew=0, color=color, label=name)
     line, height = [localized_from(SITES)] * 2, [-1, run.num_members]
     ax.plot(line, height, color="black", ls="--", lw=1, label="localized from here")
@@ -162,7 +177,9 @@ def claims(results: Results) -> Sequence[Claim]:
     light, heavy, fast = counts(printed_net), counts(upper), (frequencies(upper) > FAST).mean()
     lower_holds = bool(HIDDEN / 2 < light.mean() < HIDDEN)
     both = all(
-        (counts(run)[one_signed(run)] > HIDDEN / 2).mean() > 0.5 for run in (bare, control) if one_signed(run).any()
+        (counts(run)[one_signed(run)] > HIDDEN / 2).mean() > 0.5
+        for run in (bare, control)
+        if one_signed(run).any()
     )
     upper_holds = bool(heavy.mean() < HIDDEN / 5 and fast > 0.5)
     return [
@@ -194,13 +211,21 @@ def claims(results: Results) -> Sequence[Claim]:
 
 def _split(run: Trajectory, positive: bool) -> str:
     found = counts(run)[one_signed(run) == positive]
-    return f"{spread(found, 1)} ({len(found)} seed{'s' * (len(found) > 1)})" if len(found) else "no such seed"
+    return (
+        f"{spread(found, 1)} ({len(found)} seed{'s' * (len(found) > 1)})"
+        if len(found)
+        else "no such seed"
+    )
 
 
 def _lower(printed_net: Trajectory, bare: Trajectory) -> str:
     mixed, positive = ~one_signed(bare), bare.second[:, -1, 0] > 0
     speed = frequencies(bare)
-    fast, others, alone = speed[mixed][~positive[mixed]], speed[mixed][positive[mixed]], speed[~mixed]
+    fast, others, alone = (
+        speed[mixed][~positive[mixed]],
+        speed[mixed][positive[mixed]],
+        speed[~mixed],
+    )
     why = ""
     if len(fast) and len(alone):
         why = (

@@ -106,7 +106,9 @@ def draw(results: Results) -> Any:
     for number in range(len(chosen), ROWS):
         for ax in axes[number]:
             ax.set_visible(False)
-    for ax, title in zip(axes[0], ("IPR", "error", "IPR, zoomed in", "before", "during", "after"), strict=True):
+    for ax, title in zip(
+        axes[0], ("IPR", "error", "IPR, zoomed in", "before", "during", "after"), strict=True
+    ):
         ax.set_title(f"{title}\n{ax.get_title()}".strip(), fontsize=9)
     for ax in (*axes[ROWS, :2], axes[ROWS - 1, 2]):
         ax.set_xlabel("flow time", fontsize=8)
@@ -126,7 +128,13 @@ def _moments(run: Trajectory, member: int, until: float) -> list[float]:
 
 
 def _draw_row(
-    axes: Any, run: Trajectory, flow: Trajectory, found: Comparison, member: int, until: float, moments: Sequence[float]
+    axes: Any,
+    run: Trajectory,
+    flow: Trajectory,
+    found: Comparison,
+    member: int,
+    until: float,
+    moments: Sequence[float],
 ) -> None:
     from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
@@ -138,7 +146,9 @@ def _draw_row(
     axes[0].set_ylim(0, 1.03)
     axes[2].set_ylim(0, 0.1)
     axes[2].axhline(localized_from(size), color=GREEN, lw=0.8, ls=":")
-    apart = np.linalg.norm(run.weights[member, inside, 0] - flow.weights[member, inside, 0], axis=1) / np.sqrt(size)
+    apart = np.linalg.norm(
+        run.weights[member, inside, 0] - flow.weights[member, inside, 0], axis=1
+    ) / np.sqrt(size)
     axes[1].plot(times, apart, color="black", lw=1.4)
     axes[1].set_ylim(0, max(1.15 * float(apart.max()), 1e-6))
     relative = axes[1].twinx()
@@ -216,7 +226,12 @@ def claims(results: Results) -> Sequence[Claim]:
     waves = int(np.isnan(other.onset_first).sum())
     wrong = int((~(found.peak_distance[:, 0] <= 1)).sum())
     holds = start < SMALL < np.median(worst) and both == total and np.median(throughout) < SMALL
-    sharp = np.array([np.linalg.norm(field - bump_at(field)) / np.linalg.norm(field) for field in run.final[:, 0]])
+    sharp = np.array(
+        [
+            np.linalg.norm(field - bump_at(field)) / np.linalg.norm(field)
+            for field in run.final[:, 0]
+        ]
+    )
     return [
         Claim(
             "A1",

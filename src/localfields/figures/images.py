@@ -14,7 +14,15 @@ from ..data import blurs, zooms
 from ..experiments import Experiment, Fit, Solution, Training
 from ..networks import Committee, SingleNeuron
 from ..stimuli import DeadLeaves, ImagePatches
-from ..stimuli.preprocess import Center, DifferenceOfGaussians, Filter, Preprocess, Saturate, Whiten, Wrap
+from ..stimuli.preprocess import (
+    Center,
+    DifferenceOfGaussians,
+    Filter,
+    Preprocess,
+    Saturate,
+    Whiten,
+    Wrap,
+)
 from ..stimuli.preprocess import Scale as ScaleStep
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow
@@ -23,9 +31,20 @@ from .base import PaperFigure, Question, Results, Scale, at, printed
 from .baselines import fields_of, kurtosis_of, most, ratios, share
 
 ZOOM, BLURS = 2, (0.0, 2.0)
-NEURON, MANY, ICA, SPARSE, THEORY = "one neuron", "16 neurons", "ICA", "sparse coding", "effective flow"
+NEURON, MANY, ICA, SPARSE, THEORY = (
+    "one neuron",
+    "16 neurons",
+    "ICA",
+    "sparse coding",
+    "effective flow",
+)
 METHODS = (NEURON, MANY, ICA, SPARSE)
-PLAIN, CENTERED, WHITE, SATURATED = "gray levels", "center–surround", "whitened", "center–surround and saturated"
+PLAIN, CENTERED, WHITE, SATURATED = (
+    "gray levels",
+    "center–surround",
+    "whitened",
+    "center–surround and saturated",
+)
 LIGHT, HEAVY = "dead leaves of two grays", "dead leaves of Laplace grays"
 PHOTOGRAPHS, LEAVES = (PLAIN, CENTERED, WHITE, SATURATED), (LIGHT, HEAVY)
 WORLDS = PHOTOGRAPHS + LEAVES
@@ -47,11 +66,17 @@ def task_of(world: str, scale: Scale) -> Discrimination:
     if world in LEAVES:
         gray = {LIGHT: "two-point", HEAVY: "laplace"}[world]
         leaves = at(scale, paper=60, quick=40, tiny=5)
-        return zooms(DeadLeaves((side, side), smallest=1.0, ratio=4.0, leaves=leaves, gray=gray), (2, 1))  # pyright: ignore
+        return zooms(
+            DeadLeaves((side, side), smallest=1.0, ratio=4.0, leaves=leaves, gray=gray), (2, 1)
+        )  # pyright: ignore
     steps = (Wrap(), *STEPS[world], Center(), ScaleStep(each="all"))  # pyright: ignore[reportCallIssue]
     return blurs(
         ImagePatches(
-            shape=(side, side), patches=samples(scale), zoom=ZOOM, preprocess=steps, symmetry="shifts-and-signs"
+            shape=(side, side),
+            patches=samples(scale),
+            zoom=ZOOM,
+            preprocess=steps,
+            symmetry="shifts-and-signs",
         ),  # pyright: ignore
         BLURS,
     )
@@ -77,14 +102,22 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         common["batch"] = at(scale, paper=20 if world in LEAVES else 60, quick=16, tiny=2)
         starts = at(scale, paper=6, quick=3, tiny=2)
         rate = RATES[world] * at(scale, paper=1, quick=3, tiny=1)
-        found[f"{NEURON}, {world}"] = Experiment(task, one, Training(learning_rate=rate, members=starts, **common))
+        found[f"{NEURON}, {world}"] = Experiment(
+            task, one, Training(learning_rate=rate, members=starts, **common)
+        )
         common["batch"] = at(scale, paper=20, quick=10, tiny=2)
         adam = {"optimizer": "adam", "learning_rate": 0.003 * at(scale, paper=1, quick=2, tiny=1)}
         found[f"{MANY}, {world}"] = Experiment(task, many, Training(**adam, **common))  # pyright: ignore
         for name, method in methods.items():
             found[f"{name}, {world}"] = Experiment(task, method=Fit(method, samples=samples(scale)))
         found[f"{THEORY}, {world}"] = Experiment(
-            task, one, Solution(EffectiveFlow(), members=starts, until=at(scale, paper=1000.0, quick=300.0, tiny=1.0))
+            task,
+            one,
+            Solution(
+                EffectiveFlow(),
+                members=starts,
+                until=at(scale, paper=1000.0, quick=300.0, tiny=1.0),
+            ),
         )
     return found
 
@@ -140,12 +173,16 @@ def draw(results: Results) -> Any:
     named = ["classes", "law of a site", *METHODS]
     for row, name in enumerate(named):
         place = grid[row, 0].transAxes
-        grid[row, 0].text(-0.2, 0.5, name, transform=place, fontsize=9, rotation=90, ha="center", va="center")
+        grid[row, 0].text(
+            -0.2, 0.5, name, transform=place, fontsize=9, rotation=90, ha="center", va="center"
+        )
     handles = [
         grid[-2, 0].plot([], [], "o", ms=4, color=color, label=method)[0]
         for method, color in zip(METHODS, _colors(), strict=True)
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9, frameon=False)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9, frameon=False
+    )
     return figure
 
 
@@ -160,9 +197,14 @@ def _draw_seen(ax: Any, scale: Scale, world: str) -> None:
     from ..plots.fields import draw_pictures
 
     stimuli = task_of(world, scale).stimuli
-    samples = np.concatenate([np.asarray(one.sample(0, 3)).reshape(3, *one.shape) for one in stimuli])
+    samples = np.concatenate(
+        [np.asarray(one.sample(0, 3)).reshape(3, *one.shape) for one in stimuli]
+    )
     draw_pictures(ax, samples, columns=3)
-    ax.set_title(f"photographs,\n{world}" if world in PHOTOGRAPHS else world.replace(" of ", "\nof "), fontsize=9)
+    ax.set_title(
+        f"photographs,\n{world}" if world in PHOTOGRAPHS else world.replace(" of ", "\nof "),
+        fontsize=9,
+    )
 
 
 def _draw_law(ax: Any, scale: Scale, world: str) -> None:
@@ -188,7 +230,9 @@ def _draw_tuning(ax: Any, results: Results, world: str, first: bool) -> None:
     size = int(np.prod(shape))
     for method, color in zip(METHODS, _colors(), strict=True):
         values = np.maximum(ratios(results, method, world), 1 / size)
-        ax.scatter(values, tuned(results, method, world).selectivity, s=10, color=color, alpha=0.6, lw=0)
+        ax.scatter(
+            values, tuned(results, method, world).selectivity, s=10, color=color, alpha=0.6, lw=0
+        )
     ax.axvline(localized_from(size), color="black", ls="--", lw=0.8)
     ax.set(xscale="log", xlim=(0.8 / size, 1.3), ylim=(-0.03, 1))
     ax.set_xticks((0.01, 0.1, 1), ("0.01", "0.1", "1"))
@@ -238,7 +282,9 @@ def _of(results: Results, method: str, world: str) -> str:
     if octaves.size:
         text += f"bandwidth {printed(np.median(octaves), 1)} octaves, "
     text += f"{printed(counts[0].mean(), 1)} subfields"
-    return text + (f" ({printed(counts[1].mean(), 1)} on pixels)" if world in (CENTERED, SATURATED) else "")
+    return text + (
+        f" ({printed(counts[1].mean(), 1)} on pixels)" if world in (CENTERED, SATURATED) else ""
+    )
 
 
 def _numbers(results: Results, method: str, worlds: Sequence[str]) -> str:
@@ -247,7 +293,9 @@ def _numbers(results: Results, method: str, worlds: Sequence[str]) -> str:
 
 def questions(results: Results) -> Sequence[Question]:
     """What the figure is made for."""
-    kurtosis = "; ".join(f"{world} {kurtosis_of(task_of(world, results.scale))}" for world in WORLDS)
+    kurtosis = "; ".join(
+        f"{world} {kurtosis_of(task_of(world, results.scale))}" for world in WORLDS
+    )
     local = [world for world in PHOTOGRAPHS if most(results, NEURON, world)]
     expected = [world for world in PHOTOGRAPHS if most(results, THEORY, world)]
     ends = "; ".join(
@@ -287,7 +335,8 @@ def questions(results: Results) -> Sequence[Question]:
             )
             + ". More than half are localized: "
             + "; ".join(
-                f"{method} on {_listed([w for w in PHOTOGRAPHS if most(results, method, w)])}" for method in METHODS
+                f"{method} on {_listed([w for w in PHOTOGRAPHS if most(results, method, w)])}"
+                for method in METHODS
             )
             + ".",
             ". ".join(_numbers(results, method, PHOTOGRAPHS) for method in METHODS),
@@ -300,7 +349,9 @@ def questions(results: Results) -> Sequence[Question]:
             f"{MANY}: selectivity for orientation {chosen[1]} in place of {chosen[0]}, gratings of {liked[1]} cycles a "
             f"site in place of {liked[0]}, {counted[1]} subfields on the pixels in place of {counted[0]} "
             f"({printed(lobes(results, MANY, SATURATED)[1].mean(), 1)} where saturation follows).",
-            ". ".join(_numbers(results, method, (PLAIN, CENTERED, SATURATED)) for method in (NEURON, MANY)),
+            ". ".join(
+                _numbers(results, method, (PLAIN, CENTERED, SATURATED)) for method in (NEURON, MANY)
+            ),
             how,
         ),
         Question(

@@ -64,7 +64,13 @@ class Interrupted(Exception):
     """Somebody pressed Ctrl-C; what was computed is kept."""
 
 
-def make(figure: PaperFigure, scale: Scale, store: Store, folder: Path, tell: Tell = lambda words, share: None) -> Made:
+def make(
+    figure: PaperFigure,
+    scale: Scale,
+    store: Store,
+    folder: Path,
+    tell: Tell = lambda words, share: None,
+) -> Made:
     """Make one figure: run what is missing, draw it, and compute its claims.
 
     Args:
@@ -117,7 +123,9 @@ def _at_scale(claim: Claim, results: Results) -> Claim:
     return dataclasses.replace(claim, verdict="not comparable", reason=reason)
 
 
-def _run_all(experiments: Mapping[str, Experiment], store: Store, tell: Tell) -> dict[str, Trajectory]:
+def _run_all(
+    experiments: Mapping[str, Experiment], store: Store, tell: Tell
+) -> dict[str, Trajectory]:
     """Load or run all of them, as many at once as there are cores: most runs keep no more than one busy."""
     stop, done = threading.Event(), dict.fromkeys(experiments, 0.0)
 
@@ -132,7 +140,9 @@ def _run_all(experiments: Mapping[str, Experiment], store: Store, tell: Tell) ->
         return found
 
     with concurrent.futures.ThreadPoolExecutor(_workers()) as pool:
-        futures = {name: pool.submit(one, name, experiment) for name, experiment in experiments.items()}
+        futures = {
+            name: pool.submit(one, name, experiment) for name, experiment in experiments.items()
+        }
         try:
             runs = {name: future.result() for name, future in futures.items()}
         except BaseException:

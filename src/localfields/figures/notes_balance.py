@@ -18,7 +18,10 @@ from .notes_populations import experiments as population_experiments
 BOTH, LOCALIZED, OSCILLATORY, STARTS = "both", "only localized", "only oscillatory", "starts"
 # What a committee can say on average over x and −x: a neuron with a negative bias between −1 and 0, others up to 1.
 LABELS = {LOCALIZED: (-1.0, 0.0), OSCILLATORY: (0.0, 1.0)}
-SLOW, FAST = 5, 12  # cycles: first fields of the one kind have no waves above, those of the other none below
+SLOW, FAST = (
+    5,
+    12,
+)  # cycles: first fields of the one kind have no waves above, those of the other none below
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 POSITIVE = ("mostly positive", "all positive")
 
@@ -30,13 +33,19 @@ def starts(scale: Scale) -> dict[str, np.ndarray]:
     for share in at(scale, paper=SHARES, quick=SHARES[::2], tiny=SHARES[::4]):
         waves = np.fft.rfft(rng.normal(size=(size, SITES)), axis=1)
         frequency = np.arange(waves.shape[1])
-        slow, fast = (np.fft.irfft(waves * keep, SITES) for keep in (frequency <= SLOW, frequency >= FAST))
-        found[f"{100 * share:.0f} % slow"] = np.where(np.arange(size)[:, None] < share * size, slow, fast)[None]
+        slow, fast = (
+            np.fft.irfft(waves * keep, SITES) for keep in (frequency <= SLOW, frequency >= FAST)
+        )
+        found[f"{100 * share:.0f} % slow"] = np.where(
+            np.arange(size)[:, None] < share * size, slow, fast
+        )[None]
     several = (at(scale, paper=3, quick=1, tiny=1), size, SITES)
     found[POSITIVE[0]] = 1 + rng.normal(size=several)  # five weights in six
     found[POSITIVE[1]] = np.abs(rng.normal(size=several))
     norm = np.sqrt(2 * SITES / (SITES + size))
-    return {name: norm * one / np.linalg.norm(one, axis=2, keepdims=True) for name, one in found.items()}
+    return {
+        name: norm * one / np.linalg.norm(one, axis=2, keepdims=True) for name, one in found.items()
+    }
 
 
 def start_names(scale: Scale) -> list[str]:
@@ -46,7 +55,9 @@ def start_names(scale: Scale) -> list[str]:
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """The committees of notes/populations, two with other labels, and one started from other fields."""
-    method = training(scale, members=at(scale, paper=3, quick=1, tiny=4))  # tiny: as many as have starts of their own
+    method = training(
+        scale, members=at(scale, paper=3, quick=1, tiny=4)
+    )  # tiny: as many as have starts of their own
     alone = {
         name: Experiment(task_of(NLGP, labels=labels, gain=GAIN), network_of(scale), method)
         for name, labels in LABELS.items()
@@ -84,14 +95,17 @@ def ranked(run: Trajectory, which: np.ndarray, scale: Scale) -> np.ndarray:
 
     num = at(scale, paper=4000, quick=2000, tiny=200)
     draws = [
-        np.asarray(one.sample(jax.random.key(place), num)) for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
+        np.asarray(one.sample(jax.random.key(place), num))
+        for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
     ]
     found = []
     for fields, bias, use in zip(run.final, run.biases[:, -1], which, strict=True):
         if not use.any():
             found.append(np.nan)
             continue
-        first, second = (np.mean(erf((x @ fields[use].T + bias[use]) / np.sqrt(2)), axis=1) for x in draws)
+        first, second = (
+            np.mean(erf((x @ fields[use].T + bias[use]) / np.sqrt(2)), axis=1) for x in draws
+        )
         order = np.sort(first)
         below = np.searchsorted(order, second, "left") + np.searchsorted(order, second, "right")
         found.append(below.mean() / 2 / num)
@@ -124,7 +138,9 @@ def draw(results: Results) -> Any:
         "only oscillatory: labels 0 and 1": (runs[OSCILLATORY], 0),
         f"unbalanced: {unbalanced} at the start": (started, names.index(unbalanced)),
     }
-    for group, (title, (run, member)) in zip(top.subfigures(1, 3, wspace=0.02), shown.items(), strict=True):
+    for group, (title, (run, member)) in zip(
+        top.subfigures(1, 3, wspace=0.02), shown.items(), strict=True
+    ):
         ax, beside = group.subplots(1, 2, width_ratios=(2.2, 1))
         draw_committee(ax, beside, run.final[member], populations(run), member)
         group.suptitle(title, fontsize=10)
@@ -158,12 +174,22 @@ def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -
     found = populations(run)
     share, loss = negative(found), np.asarray(run.series["loss"][:, -1], float)
     slow = np.array([name.endswith("slow") for name in names])
-    at_start = np.array([float(name.split("%")[0]) / 100 for name in names if name.endswith("slow")])
+    at_start = np.array(
+        [float(name.split("%")[0]) / 100 for name in names if name.endswith("slow")]
+    )
     kinds = {kind: share[[name == kind for name in names]] for kind in POSITIVE}
     left.plot([0, 1], [0, 1], color=GRAY, lw=0.8, ls=":")
     left.plot(at_start, share[slow], "o-", color=NEGATIVE, ms=5)
     for (kind, values), marker in zip(kinds.items(), ("^", "s"), strict=True):
-        left.plot(np.full(len(values), 1.15), values, marker, color=GREEN, ms=5, mfc="none", label=f"start {kind}")
+        left.plot(
+            np.full(len(values), 1.15),
+            values,
+            marker,
+            color=GREEN,
+            ms=5,
+            mfc="none",
+            label=f"start {kind}",
+        )
     left.set(xlim=(-0.03, 1.2), ylim=(-0.03, 1.03), xlabel="share of slow fields at the start")
     left.set_ylabel("share of negative biases at the end")
     left.set_title("where unbalanced starts lead", fontsize=9)
@@ -189,7 +215,8 @@ def values_of(results: Results) -> dict[str, np.ndarray]:
         **{name: (runs[name], np.isfinite(runs[name].biases[:, -1])) for name in LABELS},
     }
     return results.once(
-        "ranked", lambda: {name: ranked(run, which, results.scale) for name, (run, which) in parts.items()}
+        "ranked",
+        lambda: {name: ranked(run, which, results.scale) for name, (run, which) in parts.items()},
     )
 
 
@@ -215,7 +242,11 @@ def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> 
         "0, others between 0 and 1, so that a share f of negative biases leaves a loss of ½(f² + (1 − f)²) at least "
         "for labels ±1, least at one half. "
     )
-    told = "Labels −1 and 0 make all biases negative, 0 and 1 all positive." if decided else "Other labels: see right."
+    told = (
+        "Labels −1 and 0 make all biases negative, 0 and 1 all positive."
+        if decided
+        else "Other labels: see right."
+    )
     return Question(
         "BAL1",
         "note 3, §2",
@@ -229,7 +260,9 @@ def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> 
 
 
 def _alone(
-    found: Mapping[str, Populations], runs: Mapping[str, Trajectory], worth: Mapping[str, np.ndarray]
+    found: Mapping[str, Populations],
+    runs: Mapping[str, Trajectory],
+    worth: Mapping[str, np.ndarray],
 ) -> Question:
     kinds = [
         100 * getattr(found[name], kind).mean(axis=1)
@@ -255,7 +288,9 @@ def _alone(
     )
 
 
-def _unbalanced(found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale) -> Question:
+def _unbalanced(
+    found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale
+) -> Question:
     names = [name for name in start_names(scale) if name.endswith("slow")]
     share, run = negative(found[STARTS])[: len(names)], runs[STARTS]
     loss, right = np.asarray(run.series["loss"][:, -1], float), accuracies(run)
@@ -291,7 +326,11 @@ def _positive(found: Mapping[str, Populations], scale: Scale) -> Question:
         "BAL4",
         "note 1, §3",
         "First fields of mostly positive weights give mostly localized neurons",
-        ("Somewhat more of them. " if clear else "Hardly more than other first fields do, under these settings. ")
+        (
+            "Somewhat more of them. "
+            if clear
+            else "Hardly more than other first fields do, under these settings. "
+        )
         + "Positive fields have more variance under the longer lengthscale, so that most biases start to fall (POP5); "
         "but the mean output must come out right, which turns others positive. Slow first fields do more.",
         f"localized: {spread(mostly, 0)} % from mostly positive, {spread(every, 0)} % from all positive, "

@@ -42,7 +42,10 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         every=at(scale, paper=20, quick=20, tiny=10),
         what=("weights",),
     )
-    return {name: Experiment(task(GAINS[name]), network, how) for name, how in ((NOTE, note), (LONG, longer))}
+    return {
+        name: Experiment(task(GAINS[name]), network, how)
+        for name, how in ((NOTE, note), (LONG, longer))
+    }
 
 
 def histories(results: Results, name: str) -> tuple[GateHistory, GateHistory]:
@@ -71,16 +74,29 @@ def draw(results: Results) -> Any:
         run = results[name]
         row[0].plot(late.times, 100 * (1 - late.agreement[0]), color=BLUE, lw=0.7, alpha=0.7)
         row[0].plot([], [], color=BLUE, lw=0.7, label="drawn")
-        row[0].plot(late.times, 100 * (1 - late.gaussian[0].mean(axis=1)), "k--", lw=1, label="by covariance, mean")
+        row[0].plot(
+            late.times,
+            100 * (1 - late.gaussian[0].mean(axis=1)),
+            "k--",
+            lw=1,
+            label="by covariance, mean",
+        )
         row[0].set(ylabel="gates that flip (%)", ylim=(0, None))
         row[0].legend(frameon=False, fontsize=SMALL - 1)
         kurtosis = whole.kurtosis[0].mean(axis=2)
         row[1].plot(run.times, kurtosis, color=GREEN, lw=0.7, alpha=0.8)
         row[1].axhline(0, color=GRAY, lw=0.6)
-        row[1].set(ylabel="excess kurtosis of ⟨w, x⟩", ylim=(min(-0.3, 1.1 * np.nanmin(kurtosis)), 0.3))
+        row[1].set(
+            ylabel="excess kurtosis of ⟨w, x⟩", ylim=(min(-0.3, 1.1 * np.nanmin(kurtosis)), 0.3)
+        )
         largest = 1.1 * np.abs(run.final[0]).max()
         for place, field in enumerate(run.final[0]):
-            row[2].plot(field / largest - 2 * (place // 2), color=ORANGE, lw=0.9, alpha=1 if place % 2 else 0.55)
+            row[2].plot(
+                field / largest - 2 * (place // 2),
+                color=ORANGE,
+                lw=0.9,
+                alpha=1 if place % 2 else 0.55,
+            )
         row[2].set_yticks([])
         order = np.argsort(whole.uniform[0])
         for values, color, label in (
@@ -88,7 +104,15 @@ def draw(results: Results) -> Any:
             (whole.uniform[0], ORANGE, "from the start"),
         ):
             row[3].plot(100 * values[order], "o-", color=color, ms=3.5, lw=0.8, label=label)
-        row[3].plot(100 * late.bound[0][order], "v:", color=BLUE, ms=3.5, lw=0.8, mfc="none", label="its union bound")
+        row[3].plot(
+            100 * late.bound[0][order],
+            "v:",
+            color=BLUE,
+            ms=3.5,
+            lw=0.8,
+            mfc="none",
+            label="its union bound",
+        )
         row[3].set(ylim=(0, 102), ylabel="gates that never flip (%)")
         row[3].locator_params(axis="x", integer=True)
         row[0].annotate(
@@ -100,7 +124,12 @@ def draw(results: Results) -> Any:
             fontsize=9,
         )
     grid[0, 3].legend(frameon=False, fontsize=SMALL - 1, loc="lower right")
-    titles = ("between two records", "of preactivations", "final fields, two a line", "ours: over many records")
+    titles = (
+        "between two records",
+        "of preactivations",
+        "final fields, two a line",
+        "ours: over many records",
+    )
     for ax, title in zip(grid[0], titles, strict=True):
         ax.set_title(title, fontsize=9, color=GREEN if title.startswith("ours") else "black")
     for ax, label in zip(grid[1], ("flow time", "flow time", "site", "neuron"), strict=True):
@@ -128,7 +157,9 @@ def questions(results: Results) -> Sequence[Question]:
         )
         bent = whole.kurtosis[0].mean(axis=2)
         bent_more.append(bent[-1].mean() < bent[0].mean() - 0.1)
-        parts["kurtosis"].append(f"{name}: {spread(bent[0])} at the start, {spread(bent[-1])} at the end")
+        parts["kurtosis"].append(
+            f"{name}: {spread(bent[0])} at the start, {spread(bent[-1])} at the end"
+        )
     over = f"mean ± deviation over {HIDDEN} neurons of one run"
     noise = float(np.nanmean(histories(results, LONG)[1].kurtosis_error))
     return [

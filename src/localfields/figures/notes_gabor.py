@@ -77,7 +77,9 @@ def fields_by_gain(results: Results) -> dict[str, dict[float, np.ndarray]]:
 def medians(results: Results, name: str, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Gains, and of each the lower quartile, median and upper quartile of a number of the fits, (gain, 3)."""
     of = list(fields_by_gain(results)[name])
-    rows = [np.quantile(getattr(fitted(results, name, gain), what), [0.25, 0.5, 0.75]) for gain in of]
+    rows = [
+        np.quantile(getattr(fitted(results, name, gain), what), [0.25, 0.5, 0.75]) for gain in of
+    ]
     return np.array(of), np.array(rows)
 
 
@@ -85,7 +87,9 @@ def uncertainties(results: Results) -> np.ndarray:
     """Of the ReLU committees' fields over time, (gain, time, field)."""
     size = len(gains(results.scale))
     values = results.once("uncertainty", lambda: uncertainty(results[RELU].weights.astype(float)))
-    return np.moveaxis(values.reshape(size, -1, *values.shape[1:]), 2, 1).reshape(size, values.shape[1], -1)
+    return np.moveaxis(values.reshape(size, -1, *values.shape[1:]), 2, 1).reshape(
+        size, values.shape[1], -1
+    )
 
 
 def draw(results: Results) -> Any:
@@ -120,8 +124,12 @@ def draw(results: Results) -> Any:
     ):
         for name, color in zip(groups, ("black", ORANGE, BLUE), strict=True):
             at_gain, quartiles = medians(results, name, what)
-            ax.fill_between(at_gain, *(factor * quartiles[:, [0, 2]].T), color=color, alpha=0.13, lw=0)
-            ax.plot(at_gain, factor * quartiles[:, 1], "o-", color=color, ms=3.5, lw=1.1, label=name)
+            ax.fill_between(
+                at_gain, *(factor * quartiles[:, [0, 2]].T), color=color, alpha=0.13, lw=0
+            )
+            ax.plot(
+                at_gain, factor * quartiles[:, 1], "o-", color=color, ms=3.5, lw=1.1, label=name
+            )
         ax.set(xscale="log", xlabel="gain", ylabel=label, ylim=(0, None))
     grid[1, 0].set_title("best Gabor, median and quartiles", fontsize=9)
     grid[1, 1].legend(frameon=False, fontsize=SMALL - 1)
@@ -159,7 +167,8 @@ def questions(results: Results) -> Sequence[Question]:
     low, high = min(relu), max(relu)
     errors = {name: medians(results, name, "error") for name in groups}
     parts = "; ".join(
-        f"{name}: " + ", ".join(f"{gain:g}: {100 * row[1]:.0f}" for gain, row in zip(*pair, strict=True))
+        f"{name}: "
+        + ", ".join(f"{gain:g}: {100 * row[1]:.0f}" for gain, row in zip(*pair, strict=True))
         for name, pair in errors.items()
     )
     at_low, at_high = (float(np.median(fitted(results, RELU, gain).error)) for gain in (low, high))
@@ -198,7 +207,9 @@ def _parameters(results: Results, count: str) -> Question:
         rows = [
             f"{gain:g}: {width[1]:.1f} sites, {cycles[1]:.1f} cycles"
             for gain, width, cycles in zip(
-                *medians(results, name, "width"), medians(results, name, "frequency")[1], strict=True
+                *medians(results, name, "width"),
+                medians(results, name, "frequency")[1],
+                strict=True,
             )
         ]
         parts.append(f"{name}, " + ", ".join(rows))

@@ -9,7 +9,17 @@ import numpy as np
 
 from ..experiments import Experiment, Solution
 from ..networks import SingleNeuron
-from ..networks.gates import Block, Bump, Directions, Exclusive, Flat, Gates, MexicanHat, RandomDirections, Redundant
+from ..networks.gates import (
+    Block,
+    Bump,
+    Directions,
+    Exclusive,
+    Flat,
+    Gates,
+    MexicanHat,
+    RandomDirections,
+    Redundant,
+)
 from ..networks.gates import Wave as WaveGate
 from ..stimuli import NLGP, Ising, Stimulus
 from ..tasks import Discrimination
@@ -40,7 +50,9 @@ def task_of(law: str, scale: Scale) -> Discrimination:
     """Spins, or other laws with their covariances."""
     spins = [Ising((sites(scale),), coupling=j) for j in COUPLINGS]
     if law == BETWEEN:
-        classes: list[Stimulus] = [NLGP.with_correlation(one.covariance(), gain=GAIN) for one in spins]
+        classes: list[Stimulus] = [
+            NLGP.with_correlation(one.covariance(), gain=GAIN) for one in spins
+        ]
     else:
         classes = [one if law == SPINS else one.gaussian_clone() for one in spins]
     return Discrimination(*classes)  # type: ignore[arg-type]
@@ -55,7 +67,12 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         law: Experiment(
             task_of(law, scale),
             SingleNeuron(),  # pyright: ignore[reportCallIssue]
-            Solution(theory, times=np.append(0, np.geomspace(1, end, num)).round(3), members=members, tolerance=1e-6),
+            Solution(
+                theory,
+                times=np.append(0, np.geomspace(1, end, num)).round(3),
+                members=members,
+                tolerance=1e-6,
+            ),
         )
         for law, (theory, end) in theories.items()
     }
@@ -103,7 +120,9 @@ def by_number(results: Results, law: str) -> dict[str, np.ndarray]:
         RANDOM: [[RandomDirections(copies=num, seed=seed) for num in count] for seed in seeds],
     }
     return {
-        name: np.array([[solved(results, law, gates).limiting_loss for gates in row] for row in rows])
+        name: np.array(
+            [[solved(results, law, gates).limiting_loss for gates in row] for row in rows]
+        )
         for name, rows in structures.items()
     }
 
@@ -183,7 +202,9 @@ def _draw_ends(ax: Any, results: Results) -> None:
     for (name, gates), color in zip(SINGLE.items(), PALETTE, strict=True):
         if name in ("bump", "majority of three", "Mexican hat", "flat"):
             field = solved(results, SPINS, gates).limit()[0]
-            ax.plot(np.roll(field, size // 2 - int(field.argmax())), color=color, lw=1.3, label=name)
+            ax.plot(
+                np.roll(field, size // 2 - int(field.argmax())), color=color, lw=1.3, label=name
+            )
     ax.set(xlabel="site (largest weight at the center)", ylabel="weight")
     ax.set_title("spins: fields behind these gates at the end", fontsize=9)
     ax.legend(frameon=False, fontsize=SMALL - 1)
@@ -203,7 +224,9 @@ def _draw_frozen(ax: Any, results: Results) -> None:
         best = min(losses(results, law).values())
         ax.axhline(best, color=colors[law], lw=0.8, ls=":")
     ax.set(
-        xscale="log", xlabel="flow time at which the neuron's gate is frozen (first: the start)", ylabel="limiting loss"
+        xscale="log",
+        xlabel="flow time at which the neuron's gate is frozen (first: the start)",
+        ylabel="limiting loss",
     )
     ax.set_title("ours: gates that a ReLU neuron has (dotted: winners)", fontsize=9, color=GREEN)
     ax.legend(frameon=False, fontsize=SMALL - 1)
@@ -215,10 +238,21 @@ def _draw_numbers(ax: Any, results: Results) -> None:
 
     count = numbers(results.scale)
     for law in (SPINS, GAUSSIAN):
-        for (name, values), style in zip(by_number(results, law).items(), ("o-", "s--"), strict=True):
+        for (name, values), style in zip(
+            by_number(results, law).items(), ("o-", "s--"), strict=True
+        ):
             error = values.std(axis=0, ddof=1) if len(values) > 1 else None
             label = f"{name}, {LAWS[law]}"
-            ax.errorbar(count, values.mean(axis=0), error, fmt=style, color=_colors()[law], ms=4, lw=1, label=label)
+            ax.errorbar(
+                count,
+                values.mean(axis=0),
+                error,
+                fmt=style,
+                color=_colors()[law],
+                ms=4,
+                lw=1,
+                label=label,
+            )
     ax.set(xscale="log", xlabel="gates", ylabel="limiting loss")
     ax.set_xticks(count, [str(num) for num in count])
     ax.minorticks_off()
@@ -231,7 +265,9 @@ def _draw_spectra(ax: Any, results: Results) -> None:
 
     for (name, rates), color in zip(spectra(results).items(), PALETTE, strict=False):
         moving = rates[rates > 0]
-        ax.plot((np.arange(len(moving)) + 0.5) / len(rates), moving, color=color, lw=1.3, label=name)
+        ax.plot(
+            (np.arange(len(moving)) + 0.5) / len(rates), moving, color=color, lw=1.3, label=name
+        )
     ax.set(
         yscale="log",
         xlabel="modes (those that never move left out)",
@@ -291,7 +327,11 @@ def _speed(results: Results) -> Question:
         "note 1, §5.1.1",
         "Does the structure with the smallest eigenvalues of A win, and which eigenvalues matter?",
         "Modes of large eigenvalues are the fast ones. "
-        + ("But A is half the mean covariance for every half-space, so that one gate " if same else "One gate ")
+        + (
+            "But A is half the mean covariance for every half-space, so that one gate "
+            if same
+            else "One gate "
+        )
         + f"is faster than another only by where b lies: on spins {WORDS[first]} first.",
         "flow time at which the loss has fallen by half of what it will: "
         + ", ".join(f"{name} {time:.3f}" for name, time in halves.items())
@@ -300,7 +340,9 @@ def _speed(results: Results) -> Question:
     )
 
 
-def _neuron(results: Results, found: Mapping[str, Mapping[str, float]], winners: Mapping[str, str]) -> Question:
+def _neuron(
+    results: Results, found: Mapping[str, Mapping[str, float]], winners: Mapping[str, str]
+) -> Question:
     parts, reached = [], []
     for law in (SPINS, GAUSSIAN):
         values, best = frozen(results, law), found[law][winners[law]]
@@ -335,7 +377,10 @@ def _more(results: Results) -> Question:
         apart, noise = bumps[-1] - random[:, -1].mean(), 2 * random[:, -1].std(ddof=1)
         better = "about as good" if abs(apart) < noise else "better" if apart < 0 else "worse"
         verdicts.append(f"{better} on {law if law == SPINS else f'{law} data'}")
-        rows = [", ".join(printed(loss, 4) for loss in bumps), ", ".join(spread(one, 4) for one in random.T)]
+        rows = [
+            ", ".join(printed(loss, 4) for loss in bumps),
+            ", ".join(spread(one, 4) for one in random.T),
+        ]
         parts.append(f"{LAWS[law]}: bumps {rows[0]}; random directions {rows[1]}")
     return Question(
         "GATE4",
@@ -343,7 +388,8 @@ def _more(results: Results) -> Question:
         "How should several gates be chosen?",
         f"Differently from each other: the same gate twice is one gate. Against {numbers(results.scale)[-1]} random "
         f"directions, evenly spaced bumps are {' and '.join(verdicts)}.",
-        f"limiting loss of {', '.join(map(str, numbers(results.scale)))} gates; " + ". ".join(parts),
+        f"limiting loss of {', '.join(map(str, numbers(results.scale)))} gates; "
+        + ". ".join(parts),
         "closed forms on Gaussian data; on spins from two gates on measured on draws; spread over directions",
     )
 

@@ -96,7 +96,13 @@ def draw(results: Results) -> Any:
     three.set_title("at the end, in frequency space", fontsize=9)
     three.legend(frameon=False, fontsize=SMALL)
     basis = fourier_basis((SITES,))
-    four.imshow(basis, cmap="RdBu_r", vmin=-np.abs(basis).max(), vmax=np.abs(basis).max(), interpolation="nearest")
+    four.imshow(
+        basis,
+        cmap="RdBu_r",
+        vmin=-np.abs(basis).max(),
+        vmax=np.abs(basis).max(),
+        interpolation="nearest",
+    )
     four.set(xlabel="wave, by frequency", ylabel="site")
     four.set_title("the real Fourier basis", fontsize=9)
     for name, color in ((TRAINED, ORANGE), (QUIET, BLUE)):
@@ -143,7 +149,9 @@ def questions(results: Results) -> Sequence[Question]:
     rates = np.sort(np.unique(np.round(winner.growth_rates.ravel(), 12)))
     ends = [flow.amplitudes[-1, flow.frequencies.index(winner.frequency)] for flow in flows]
     basis = fourier_basis((SITES,))
-    bare = basis / np.where(np.isin(fourier_frequencies((SITES,))[:, 0], (0, SITES // 2)), 1, np.sqrt(2))
+    bare = basis / np.where(
+        np.isin(fourier_frequencies((SITES,))[:, 0], (0, SITES // 2)), 1, np.sqrt(2)
+    )
     cycles = winner.frequency[0]
     return [
         Question(

@@ -49,7 +49,9 @@ def draws(scale: Scale) -> int:
 
 def solved(results: Results, name: str) -> GatedSolution:
     """The limit of one of the note's gates."""
-    return results.once(name, lambda: gated_solution(task(GAIN), GATES[name], draws=draws(results.scale)))
+    return results.once(
+        name, lambda: gated_solution(task(GAIN), GATES[name], draws=draws(results.scale))
+    )
 
 
 def pull(gain: float) -> np.ndarray:
@@ -71,9 +73,13 @@ def own_limits(results: Results) -> np.ndarray:
     single = np.take_along_axis(np.sign(fields), peaks[:, None], axis=1) * np.eye(SITES)[peaks]
 
     def limit(gate: np.ndarray) -> np.ndarray:
-        return gated_solution(task(GAIN), Directions(gate[None]), draws=draws(results.scale)).limit()[0]  # pyright: ignore
+        return gated_solution(
+            task(GAIN), Directions(gate[None]), draws=draws(results.scale)
+        ).limit()[0]  # pyright: ignore
 
-    return results.once("own", lambda: np.array([[limit(gate) for gate in gates] for gates in (fields, single)]))
+    return results.once(
+        "own", lambda: np.array([[limit(gate) for gate in gates] for gates in (fields, single)])
+    )
 
 
 def draw(results: Results) -> Any:
@@ -97,23 +103,39 @@ def draw(results: Results) -> Any:
     limit = own_limits(results)[0, 0]
     right.plot(field, "o", color=ORANGE, ms=4, mew=0, label="trained ReLU neuron")
     right.plot(limit, color=BLUE, lw=1.1, label="limit under its final gate")
-    right.set_title(f"ours: a trained field and its own limit, gain {GAIN:g}", fontsize=9, color=GREEN)
+    right.set_title(
+        f"ours: a trained field and its own limit, gain {GAIN:g}", fontsize=9, color=GREEN
+    )
     right.set(xlabel="site")
     right.legend(frameon=False, fontsize=SMALL)
     grid = bottom.subplots(2, 5)
     for row, name in zip(grid, GATES, strict=True):
         solution = solved(results, name)
         middle = slice(CENTER - 6, CENTER + 7)
-        for ax, matrix in zip(row[:2], (solution.second, np.linalg.inv(solution.second)), strict=True):
+        for ax, matrix in zip(
+            row[:2], (solution.second, np.linalg.inv(solution.second)), strict=True
+        ):
             bound = np.abs(matrix).max()
-            ax.imshow(matrix[middle, middle], cmap="RdBu_r", vmin=-bound, vmax=bound, extent=(13.5, 26.5, 26.5, 13.5))
+            ax.imshow(
+                matrix[middle, middle],
+                cmap="RdBu_r",
+                vmin=-bound,
+                vmax=bound,
+                extent=(13.5, 26.5, 26.5, 13.5),
+            )
         gate = np.asarray(GATES[name].directions((SITES,)))[0]
         for ax, curve in zip(row[2:], (gate, solution.first, solution.limit()[0]), strict=True):
             ax.axhline(0, color=GRAY, lw=0.5)
             ax.plot(curve, color=ORANGE, lw=1.2)
             ax.set_xlim(CENTER - 10, CENTER + 10)
         row[0].set_ylabel(name, fontsize=9)
-    titles = ("input–input covariance A", "its inverse", "the gate's field", "Σ^{yx}", "what is learned: A⁻¹Σ^{yx}")
+    titles = (
+        "input–input covariance A",
+        "its inverse",
+        "the gate's field",
+        "Σ^{yx}",
+        "what is learned: A⁻¹Σ^{yx}",
+    )
     for ax, title in zip(grid[0], titles, strict=True):
         ax.set_title(title.replace("Σ^{yx}", "$\\Sigma^{yx}$"), fontsize=9)
     for ax in (left, right, *grid.ravel()):
@@ -133,10 +155,14 @@ def questions(results: Results) -> Sequence[Question]:
     learned = solution.limit()[0]
     run = results[TRAINED]
     fields = run.final[:, 0].astype(float)
-    own, bump = np.linalg.norm(own_limits(results) - fields, axis=2) / np.linalg.norm(fields, axis=1)
+    own, bump = np.linalg.norm(own_limits(results) - fields, axis=2) / np.linalg.norm(
+        fields, axis=1
+    )
     local = run.ipr[:, -1, 0] > localized_from(SITES)
     shapes = {name: solved(results, name).limit()[0] for name in GATES}
-    ratios = ", ".join(f"{name} {np.sum(w**4) / np.sum(w**2) ** 2:.2f}" for name, w in shapes.items())
+    ratios = ", ".join(
+        f"{name} {np.sum(w**4) / np.sum(w**2) ** 2:.2f}" for name, w in shapes.items()
+    )
     explained = own.max() < 0.1
     return [
         Question(
@@ -145,7 +171,10 @@ def questions(results: Results) -> Sequence[Question]:
             "Is the input–output covariance of the gate 1(x₂₀ > 0) a bump, and how does it depend on the gain?",
             "Yes, and a gain above one makes it pointed and narrower.",
             "width at half of its height in sites: "
-            + ", ".join(f"gain {gain:g}: {printed(width)}" for gain, width in zip(GAINS, widths, strict=True)),
+            + ", ".join(
+                f"gain {gain:g}: {printed(width)}"
+                for gain, width in zip(GAINS, widths, strict=True)
+            ),
             "closed form, arcsin(r√(2g²/(1 + 2g²)))/(2πZ)",
         ),
         Question(
@@ -163,8 +192,16 @@ def questions(results: Results) -> Sequence[Question]:
             "LIM3",
             "note 1, §5.2",
             "If we know the gate a ReLU neuron ends with, does the linear limit give its final field?",
-            ("Yes: where training is at rest, a field is the limit under its own gate." if explained else "Nearly.")
-            + (" The gate of its largest site alone does as well: the field is so narrow." if bump.max() < 0.1 else ""),
+            (
+                "Yes: where training is at rest, a field is the limit under its own gate."
+                if explained
+                else "Nearly."
+            )
+            + (
+                " The gate of its largest site alone does as well: the field is so narrow."
+                if bump.max() < 0.1
+                else ""
+            ),
             f"distance from the limit under its own gate {spread(100 * own, 1)} %, under that of its largest site "
             f"{spread(100 * bump, 1)} %; {int(local.sum())} of {local.size} localized",
             f"{local.size} seeds at gain {GAIN:g}",

@@ -26,7 +26,9 @@ RATES = {"erf": 1.0, "sigmoid": 10.0}
 LABELS = {"erf": "signs", "sigmoid": "zero-one"}
 
 
-def task_of(stimulus: Any, activation: str = "erf", labels: Any = None, **numbers: Any) -> Discrimination:
+def task_of(
+    stimulus: Any, activation: str = "erf", labels: Any = None, **numbers: Any
+) -> Discrimination:
     """Two lengthscales told apart, with the labels that the notes give to each activation."""
     short, long = (stimulus((SITES,), xi=xi, **numbers) for xi in XI)
     return Discrimination(short, long, labels=labels or LABELS[activation])  # pyright: ignore[reportCallIssue]
@@ -74,7 +76,9 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     all_seeds = first + (0,) * (len(swept) - len(first))
     exact = training(scale, estimator="exact", batch=2)
     return {
-        ERF: Experiment(task_of(NLGP, gain=swept), network_of(scale), training(scale, seed=all_seeds)),
+        ERF: Experiment(
+            task_of(NLGP, gain=swept), network_of(scale), training(scale, seed=all_seeds)
+        ),
         SIGMOID: Experiment(
             task_of(NLGP, SIGMOID, gain=np.full(len(first), GAIN)),
             network_of(scale, SIGMOID),
@@ -133,7 +137,12 @@ def relative_spread(values: np.ndarray) -> float:
 def signs_kept(found: Populations) -> tuple[int, int, int, int]:
     """Localized fields with negative biases, all localized ones; oscillatory ones with positive biases, and all."""
     negative = found.bias < 0
-    counts = (found.localized & negative, found.localized, found.oscillatory & ~negative, found.oscillatory)
+    counts = (
+        found.localized & negative,
+        found.localized,
+        found.oscillatory & ~negative,
+        found.oscillatory,
+    )
     return tuple(int(one.sum()) for one in counts)  # type: ignore[return-value]
 
 
@@ -141,7 +150,8 @@ def shares(found: Populations) -> tuple[float, float]:
     """Share of localized fields among negative and among positive biases, in percent; nan where there are none."""
     negative = found.bias < 0
     return tuple(
-        100 * float(found.localized[which].mean()) if which.any() else np.nan for which in (negative, ~negative)
+        100 * float(found.localized[which].mean()) if which.any() else np.nan
+        for which in (negative, ~negative)
     )  # type: ignore[return-value]
 
 
@@ -185,13 +195,24 @@ def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -
     for name, marker in ((ERF, "o"), (SIGMOID, "^")):
         sorted_out = populations(runs[name])
         colors = np.where(sorted_out.bias < 0, NEGATIVE, POSITIVE).ravel().tolist()
-        three.scatter(sorted_out.bias.ravel(), sorted_out.ipr.ravel(), s=9, c=colors, marker=marker, lw=0, alpha=0.5)
+        three.scatter(
+            sorted_out.bias.ravel(),
+            sorted_out.ipr.ravel(),
+            s=9,
+            c=colors,
+            marker=marker,
+            lw=0,
+            alpha=0.5,
+        )
         three.plot([], [], marker, color=GRAY, ms=4, label=name)
     three.legend(frameon=False, fontsize=SMALL)
     three.set(xlabel="bias", ylabel="inverse participation ratio", ylim=(0, None))
     three.set_title("every neuron of all seeds", fontsize=9)
     swept, values = by_gain(results)
-    for column, color, label, place in ((0, NEGATIVE, "negative\nbiases", 86), (1, POSITIVE, "positive\nbiases", 10)):
+    for column, color, label, place in (
+        (0, NEGATIVE, "negative\nbiases", 86),
+        (1, POSITIVE, "positive\nbiases", 10),
+    ):
         four.plot(swept, values[:, column], "o-", color=color, ms=4, lw=1.2)
         four.text(0.01, place, label, color=color, fontsize=SMALL)
     four.set(xscale="log", ylim=(-4, 104), xlabel="gain", ylabel="localized (%)")
@@ -204,7 +225,9 @@ def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -
 def by_gain(results: Results) -> tuple[np.ndarray, np.ndarray]:
     """Gains in order, and of each the shares of localized fields among negative and positive biases."""
     swept = np.unique(gains(results.scale))
-    return swept, np.array([shares(populations(at_gain(results[ERF], gain, results.scale))) for gain in swept])
+    return swept, np.array(
+        [shares(populations(at_gain(results[ERF], gain, results.scale))) for gain in swept]
+    )
 
 
 def questions(results: Results) -> Sequence[Question]:
@@ -221,7 +244,10 @@ def questions(results: Results) -> Sequence[Question]:
             "note 3, §2",
             "With sigmoidal neurons two populations of roughly equal size appear",
             _sizes(negative, size),
-            "; ".join(f"{name}: {spread(one, 1)} of {size} biases negative" for name, one in negative.items()),
+            "; ".join(
+                f"{name}: {spread(one, 1)} of {size} biases negative"
+                for name, one in negative.items()
+            ),
             over,
         ),
         _signs(results, found),
@@ -244,7 +270,13 @@ def questions(results: Results) -> Sequence[Question]:
 
 def _sizes(negative: Mapping[str, np.ndarray], size: int) -> str:
     far = max(abs(one.mean() / size - 0.5) for one in negative.values())
-    verdict = "Yes, within a tenth of half each" if far < 0.1 else "Two, of unequal size" if far < 0.5 else "No, one"
+    verdict = (
+        "Yes, within a tenth of half each"
+        if far < 0.1
+        else "Two, of unequal size"
+        if far < 0.5
+        else "No, one"
+    )
     return f"{verdict}; which sizes, and why half is best, is in notes/balance."
 
 
@@ -253,17 +285,28 @@ def _signs(results: Results, found: Mapping[str, Populations]) -> Question:
     kept = all(a == b and c == d for a, b, c, d in counts.values())
     most = all(a > 0.9 * b and c > 0.9 * d for a, b, c, d in counts.values())
     swept, values = by_gain(results)
-    text = ", ".join(f"{gain:g}: {low:.0f} and {high:.0f} %" for gain, (low, high) in zip(swept, values, strict=True))
+    text = ", ".join(
+        f"{gain:g}: {low:.0f} and {high:.0f} %"
+        for gain, (low, high) in zip(swept, values, strict=True)
+    )
     waves = populations(results[GAUSSIAN])
     slow, fast = (waves.frequency[which] for which in (waves.bias < 0, waves.bias > 0))
     ends = ", ".join(
-        f"{np.median(one):.0f} ({one.min():.0f}–{one.max():.0f})" if one.size else "none" for one in (slow, fast)
+        f"{np.median(one):.0f} ({one.min():.0f}–{one.max():.0f})" if one.size else "none"
+        for one in (slow, fast)
     )
     first = "Yes" if kept else "Yes, with few exceptions" if most else "Not in general"
     split = slow.size and fast.size and slow.max() < fast.min()
-    meaning = "negative biases go with slow fields, positive ones with fast fields" if split else "no clear split yet"
+    meaning = (
+        "negative biases go with slow fields, positive ones with fast fields"
+        if split
+        else "no clear split yet"
+    )
     ends_low, ends_high = values[0].max(initial=0), values[-1].min(initial=100)
-    at_ends = "almost no" if ends_low < 10 else "some", "many fast ones, too" if ends_high > 50 else "few fast ones"
+    at_ends = (
+        "almost no" if ends_low < 10 else "some",
+        "many fast ones, too" if ends_high > 50 else "few fast ones",
+    )
     return Question(
         "POP2",
         "notes 1, §3, and 3, §2",
@@ -285,7 +328,9 @@ def _sharing(runs: Mapping[str, Trajectory], found: Mapping[str, Populations]) -
         one = found[name]
         local = one.localized & (one.bias < 0)
         spreads = [
-            np.array([relative_spread(row[which]) for row, which in zip(one.bias, mask, strict=True)])
+            np.array(
+                [relative_spread(row[which]) for row, which in zip(one.bias, mask, strict=True)]
+            )
             for mask in (local, one.bias > 0)
         ]
         same = np.array([alike(f[m].astype(float)) for f, m in zip(run.final, local, strict=True)])
@@ -312,7 +357,9 @@ def _tiled(found: Mapping[str, Populations]) -> Question:
     even = np.concatenate([one.tiling.evenness for one in found.values()])
     covered = np.concatenate([one.tiling.covered for one in found.values()])
     chance = np.concatenate([one.tiling.covered_by_chance for one in found.values()])
-    clear = np.isfinite(even).all() and even.mean() > 3 / np.sqrt(len(even))  # each has deviation 1 by chance
+    clear = np.isfinite(even).all() and even.mean() > 3 / np.sqrt(
+        len(even)
+    )  # each has deviation 1 by chance
     return Question(
         "POP4",
         "note 3, §2",

@@ -63,7 +63,9 @@ def losses(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarr
                 task = task_at(float(gain), labels)
                 clones = clones_of(task)
                 whole = mean_initial_loss(task, network, num=draws(results.scale))
-                rows.append((whole.value / 2, whole.error / 2, mean_initial_loss(clones, network).value / 2))
+                rows.append(
+                    (whole.value / 2, whole.error / 2, mean_initial_loss(clones, network).value / 2)
+                )
             found[name] = tuple(np.array(rows).T)
         return found
 
@@ -73,10 +75,18 @@ def losses(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarr
 def detectors(scale: Scale) -> np.ndarray:
     """Bumps of growing width and, last, the flat field, each with a preactivation of size two, (field, site)."""
     d = distance((SITES,))
-    fields = np.stack([*(np.exp(-(d**2) / (2 * width**2)) for width in widths(scale)), np.ones(SITES)])
+    fields = np.stack(
+        [*(np.exp(-(d**2) / (2 * width**2)) for width in widths(scale)), np.ones(SITES)]
+    )
     task = task_at(1.0)
     size = np.sqrt(
-        np.mean([np.einsum("fi,fi->f", fields, product(one.covariance(), fields)) for one in task.stimuli], axis=0)
+        np.mean(
+            [
+                np.einsum("fi,fi->f", fields, product(one.covariance(), fields))
+                for one in task.stimuli
+            ],
+            axis=0,
+        )
     )
     return 2 * fields / size[:, None]
 
@@ -90,7 +100,12 @@ def preferences(results: Results) -> dict[float, dict[str, np.ndarray]]:
             task, num = task_at(gain), draws(results.scale)
             nine = sampled_dominance(fields, task, num=num)
             six = sampled_dominance(fields, task, num=max(200, num // 5), bias=BIAS)
-            found[gain] = {"9": nine.value, "9 error": nine.error, "6": six.value, "6 error": six.error}
+            found[gain] = {
+                "9": nine.value,
+                "9 error": nine.error,
+                "6": six.value,
+                "6 error": six.error,
+            }
         return found
 
     return results.once("preferences", compute)
@@ -135,7 +150,16 @@ def _draw_loss(ax: Any, results: Results, name: str) -> None:
     from ..plots.stimulus import BLUE, GRAY
 
     whole, error, alone = losses(results)[name]
-    ax.errorbar(gains(results.scale), whole, yerr=2 * error, fmt="o-", color=BLUE, ms=3, lw=1.2, label="loss")
+    ax.errorbar(
+        gains(results.scale),
+        whole,
+        yerr=2 * error,
+        fmt="o-",
+        color=BLUE,
+        ms=3,
+        lw=1.2,
+        label="loss",
+    )
     ax.plot(gains(results.scale), alone, color=GRAY, lw=1.2, ls="--", label="covariances alone")
     labels = {"zero-one": "0 and 1", "signs": "±1"}[LABELS[name]]
     ax.set_title(f"{name}, labels {labels}", fontsize=9)
@@ -149,14 +173,27 @@ def _draw_preferences(ax: Any, results: Results, which: str, title: str) -> None
     from ..plots.fields import SMALL, make_small
     from ..plots.stimulus import BLUE, GREEN, ORANGE
 
-    for (gain, found), color in zip(preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True):
+    for (gain, found), color in zip(
+        preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True
+    ):
         values, error = found[which], found[f"{which} error"]
         name = f"gain {gain:g}"
         ax.errorbar(
-            widths(results.scale), values[:-1], yerr=2 * error[:-1], fmt="o-", color=color, ms=3, lw=1.1, label=name
+            widths(results.scale),
+            values[:-1],
+            yerr=2 * error[:-1],
+            fmt="o-",
+            color=color,
+            ms=3,
+            lw=1.1,
+            label=name,
         )
         ax.axhline(values[-1], color=color, lw=1, ls=":")
-    ax.set(xscale="log", xlabel="width of the bump (sites)", ylabel="probability" if which == "9" else "")
+    ax.set(
+        xscale="log",
+        xlabel="width of the bump (sites)",
+        ylabel="probability" if which == "9" else "",
+    )
     ax.set_xticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
     ax.set_xticks([], minor=True)
     ax.set_title(title, fontsize=9)
@@ -181,7 +218,8 @@ def questions(results: Results) -> Sequence[Question]:
             "The opposite: the error function cuts tails off, down to two points."
             if max(tails.values()) < 0
             else "Tails are heavier.",
-            "excess kurtosis at gain " + ", ".join(f"{gain:g}: {printed(value, 3)}" for gain, value in tails.items()),
+            "excess kurtosis at gain "
+            + ", ".join(f"{gain:g}: {printed(value, 3)}" for gain, value in tails.items()),
             "closed form of the marginal",
         ),
         Question(
@@ -189,7 +227,11 @@ def questions(results: Results) -> Sequence[Question]:
             "note 3, Gaussian data",
             "How often is |⟨w, X₁⟩| > |⟨w, X₀⟩|, and for which field most often?",
             "(2/π) arctan(s₁/s₀); most often for the wave with the largest ratio of the spectra, here the "
-            + ("flat one." if modes[0].frequency == (0,) else f"one of {modes[0].frequency[0]} cycles."),
+            + (
+                "flat one."
+                if modes[0].frequency == (0,)
+                else f"one of {modes[0].frequency[0]} cycles."
+            ),
             f"{modes[0].probability:.4f} for the best wave, {modes[-1].probability:.1e} for the worst, of "
             f"{modes[-1].frequency[0]} cycles",
             f"closed form, N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g})",
@@ -222,7 +264,9 @@ def _better(results: Results, drawn: str) -> Question:
     rows, verdicts = [], []
     for gain, found in preferences(results).items():
         best = int(found["9"][:-1].argmax())
-        margin = (found["9"][best] - found["9"][-1]) / np.hypot(found["9 error"][best], found["9 error"][-1])
+        margin = (found["9"][best] - found["9"][-1]) / np.hypot(
+            found["9 error"][best], found["9 error"][-1]
+        )
         verdicts.append(margin > 5)
         rows.append(_best_and_flat(gain, widths(results.scale), found["9"], found["9 error"]))
     if verdicts[-1] and not verdicts[0]:
@@ -231,7 +275,9 @@ def _better(results: Results, drawn: str) -> Question:
             "them, so that the reduced model prefers localized fields by itself."
         )
     else:
-        answer = "At every gain." if all(verdicts) else "Flat fields are never worse than bumps here."
+        answer = (
+            "At every gain." if all(verdicts) else "Flat fields are never worse than bumps here."
+        )
     return Question(
         "RED3",
         "note 3, difference of means",

@@ -60,9 +60,19 @@ figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; colo
 """
 
 TIMES = ("figure", "scale", "runs", "computed in", "drawn in", "this time")
-HEADS = {"id": "", "statement": "claim", "published": "published", "measured": "here", "verdict": "verdict"}
+HEADS = {
+    "id": "",
+    "statement": "claim",
+    "published": "published",
+    "measured": "here",
+    "verdict": "verdict",
+}
 ASKED = {"id": "", "question": "question", "answer": "answer", "measured": "measured"}
-PUBLISHED, NOTES, EXTRA = "Published against measured", "Questions of the working notes", "Beyond the paper"
+PUBLISHED, NOTES, EXTRA = (
+    "Published against measured",
+    "Questions of the working notes",
+    "Beyond the paper",
+)
 
 
 def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
@@ -73,8 +83,14 @@ def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
     """
     claims = ledger(made.values())
     write_made(folder, made)
-    publish(folder / "report.md", lambda path: path.write_text(_markdown(made, claims), encoding="utf-8"))
-    publish(folder / "report.html", lambda path: path.write_text(_page(folder, made, claims), encoding="utf-8"))
+    publish(
+        folder / "report.md",
+        lambda path: path.write_text(_markdown(made, claims), encoding="utf-8"),
+    )
+    publish(
+        folder / "report.html",
+        lambda path: path.write_text(_page(folder, made, claims), encoding="utf-8"),
+    )
     return claims
 
 
@@ -124,10 +140,16 @@ def summary(claims: Sequence[Claim], questions: Sequence[Question] = ()) -> str:
     good = sum(claim.verdict == "reproduced" for claim in published)
     words = []
     if published or not questions:
-        words.append(f"{good} of {len(published)} published claims are reproduced; the reason is given for the others.")
+        words.append(
+            f"{good} of {len(published)} published claims are reproduced; the reason is given for the others."
+        )
     noted = sum(question.source.startswith("note") for question in questions)
     if noted:
-        are = "questions and statements of the working notes are" if noted > 1 else "question of the notes is"
+        are = (
+            "questions and statements of the working notes are"
+            if noted > 1
+            else "question of the notes is"
+        )
         words.append(f"{noted} {are} answered.")
     if own := len(questions) - noted:
         words.append(f"{own} beyond the paper {'are' if own > 1 else 'is'} answered.")
@@ -171,7 +193,9 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
             cells.append(f'<td class="{kind}"{label}>{cell(one, name)}</td>')
         return f'<tr id="{one.id}">{"".join(cells)}</tr>'
 
-    def table(rows: Sequence[Any], heads: Mapping[str, str], cell: Callable[[Any, str], str]) -> str:
+    def table(
+        rows: Sequence[Any], heads: Mapping[str, str], cell: Callable[[Any, str], str]
+    ) -> str:
         top = "".join(f"<th>{head}</th>" for head in heads.values())
         body = "\n".join(row(one, heads, cell) for one in rows)
         return f"<table><thead><tr>{top}</tr></thead><tbody>\n{body}\n</tbody></table>"
@@ -187,7 +211,10 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
 
     def times(one: Made) -> str:
         values = one.name, one.scale, str(len(one.runs)), *_seconds(one)
-        cells = (f'<td data-name="{name}">{value}</td>' for name, value in zip(TIMES, values, strict=True))
+        cells = (
+            f'<td data-name="{name}">{value}</td>'
+            for name, value in zip(TIMES, values, strict=True)
+        )
         return f"<tr>{''.join(cells)}</tr>"
 
     papers, asked = _sections(made)
@@ -198,7 +225,9 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
     return PAGE.format(
         head=_head(papers, asked),
         summary=html.escape(summary(claims, questions_of(made.values()))),
-        contents=" · ".join(f'<a href="#{one.stem}">{html.escape(one.title)}</a>' for one in made.values()),
+        contents=" · ".join(
+            f'<a href="#{one.stem}">{html.escape(one.title)}</a>' for one in made.values()
+        ),
         body="\n".join(body),
         timed="".join(f"<th>{head}</th>" for head in TIMES),
         times="\n".join(map(times, made.values())),
@@ -219,20 +248,38 @@ def _head(papers: Sequence[Made], asked: Mapping[str, Any]) -> str:
 
 def _setting(one: Made) -> str:
     whose = {"paper": "the paper's", "notes": "the note's", "extra": "ours"}[one.group]
-    return one.setting if one.scale == "paper" else f"{one.setting} Smaller than {whose}: scale {one.scale}."
+    return (
+        one.setting
+        if one.scale == "paper"
+        else f"{one.setting} Smaller than {whose}: scale {one.scale}."
+    )
 
 
 def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
     papers, asked = _sections(made)
     lines = [f"# {_head(papers, asked)}", "", summary(claims, questions_of(made.values()))]
     if papers:
-        rows = ((one.id, one.statement, one.published, one.measured, one.verdict, one.reason) for one in claims)
-        lines += ["", *_table(("", "claim", "published", "here", "verdict", "why"), rows), *_blocks(papers)]
+        rows = (
+            (one.id, one.statement, one.published, one.measured, one.verdict, one.reason)
+            for one in claims
+        )
+        lines += [
+            "",
+            *_table(("", "claim", "published", "here", "verdict", "why"), rows),
+            *_blocks(papers),
+        ]
     for head, figures in asked.items():
         lines += ["", f"## {head}"] * (head != _head(papers, asked))
         questions = questions_of(figures)
-        rows = ((one.id, one.question, one.source, one.answer, one.measured, one.how) for one in questions)
-        lines += ["", *_table(("", "question", "where", "answer", "measured", "how"), rows), *_blocks(figures)]
+        rows = (
+            (one.id, one.question, one.source, one.answer, one.measured, one.how)
+            for one in questions
+        )
+        lines += [
+            "",
+            *_table(("", "question", "where", "answer", "measured", "how"), rows),
+            *_blocks(figures),
+        ]
     rows = ((one.name, one.scale, str(len(one.runs)), *_seconds(one)) for one in made.values())
     lines += ["", "## How this was made", "", *_table(TIMES, rows)]
     return "\n".join([*lines, "", _made(), ""])
@@ -240,7 +287,9 @@ def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return lines + [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
+    ]
 
 
 def _blocks(made: Sequence[Made]) -> list[str]:

@@ -44,14 +44,19 @@ def first_fields(members: int, seed: int = 0) -> np.ndarray:
 def _training(scale: Scale, *, start: Any = (), **changed: Any) -> Experiment:
     """The training of Fig. 3 on Ising data with something changed."""
     experiment = trained("Ising", scale)
-    return Experiment(experiment.task, NETWORK, experiment.method.replace(every=100, **changed), start)
+    return Experiment(
+        experiment.task, NETWORK, experiment.method.replace(every=100, **changed), start
+    )
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """Training and flows from 28 starts; training on other data, on larger batches, exactly; and many more starts."""
     base = trained("Ising", scale)
     assert isinstance(base.method, Training)
-    start, short = first_fields(base.method.members), min(base.method.steps, round(DECIDED / LEARNING_RATE))
+    start, short = (
+        first_fields(base.method.members),
+        min(base.method.steps, round(DECIDED / LEARNING_RATE)),
+    )
     large = at(scale, paper=5000, quick=2000, tiny=20)
     found = {
         "training": base,
@@ -65,9 +70,16 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     if scale == "paper":
         start = first_fields(MANY, MANY_SEED)
         found["many: training"] = _training(scale, members=MANY, seed=MANY_SEED, steps=short)
-        found["many: other data"] = _training(scale, start=start, members=MANY, seed=OTHER_SEED, steps=short)
-        found["many: exact gradient"] = _training(scale, start=start, members=MANY, estimator="exact", steps=short)
-        for name, theory in (("Taylor", EffectiveFlow(amplifier="taylor")), ("exact φ", EffectiveFlow())):
+        found["many: other data"] = _training(
+            scale, start=start, members=MANY, seed=OTHER_SEED, steps=short
+        )
+        found["many: exact gradient"] = _training(
+            scale, start=start, members=MANY, estimator="exact", steps=short
+        )
+        for name, theory in (
+            ("Taylor", EffectiveFlow(amplifier="taylor")),
+            ("exact φ", EffectiveFlow()),
+        ):
             found[f"many: {name}"] = _many(theory)
         found |= {f"Fig. 8: {name}": one for name, one in other_data(scale).items()}
     return found
@@ -79,8 +91,17 @@ def other_data(scale: Scale) -> Mapping[str, Experiment]:
     training, flow = (runs[f"{fig8.NAMES[fig8.SHARP]}: {kind}"] for kind in ("training", "eq. (5)"))
     method = flow.method
     assert isinstance(method, Solution)
-    taylor = Solution(EffectiveFlow(amplifier="taylor"), times=method.times, members=method.members, tolerance=1e-6)
-    return {"training": training, "exact φ": flow, "Taylor": Experiment(flow.task, flow.network, taylor)}
+    taylor = Solution(
+        EffectiveFlow(amplifier="taylor"),
+        times=method.times,
+        members=method.members,
+        tolerance=1e-6,
+    )
+    return {
+        "training": training,
+        "exact φ": flow,
+        "Taylor": Experiment(flow.task, flow.network, taylor),
+    }
 
 
 def _many(theory: Theory) -> Experiment:
@@ -154,12 +175,29 @@ def _draw_sites(ax: Any, results: Results, name: str) -> None:
     ends = np.array([-0.5, SITES - 0.5])
     ax.fill_between(ends, ends - 1.5, ends + 1.5, color=GRAY, alpha=0.25, lw=0)
     for corner in (SITES, -SITES):  # the band goes on around the ring
-        ax.fill_between(ends, ends - 1.5 + corner, ends + 1.5 + corner, color=GRAY, alpha=0.25, lw=0)
-    looks = ((distance == 0, BLUE, "o", BLUE), (distance == 1, BLUE, "o", "white"), (distance > 1, ORANGE, "X", ORANGE))
+        ax.fill_between(
+            ends, ends - 1.5 + corner, ends + 1.5 + corner, color=GRAY, alpha=0.25, lw=0
+        )
+    looks = (
+        (distance == 0, BLUE, "o", BLUE),
+        (distance == 1, BLUE, "o", "white"),
+        (distance > 1, ORANGE, "X", ORANGE),
+    )
     for part, color, mark, fill in looks:
-        if not part.any():  # an empty unclipped line would take the corner of the page into the layout
+        if (
+            not part.any()
+        ):  # an empty unclipped line would take the corner of the page into the layout
             continue
-        ax.plot(trained_at[part], predicted[part], marker=mark, color=color, mfc=fill, ms=5, ls="", clip_on=False)
+        ax.plot(
+            trained_at[part],
+            predicted[part],
+            marker=mark,
+            color=color,
+            mfc=fill,
+            ms=5,
+            ls="",
+            clip_on=False,
+        )
     ax.set_xlim(*ends)
     ax.set_ylim(*ends)
     ax.set_aspect("equal")
@@ -171,7 +209,13 @@ def _draw_bars(ax: Any, results: Results) -> None:
     from ..plots.stimulus import BLUE, GRAY
 
     ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--", zorder=3)
-    ax.text(-0.52, PUBLISHED / OF + 0.015, "published: 26 of 28 on the same site", fontsize=7.5, va="bottom")
+    ax.text(
+        -0.52,
+        PUBLISHED / OF + 0.015,
+        "published: 26 of 28 on the same site",
+        fontsize=7.5,
+        va="bottom",
+    )
     groups = {text.replace(", ", ",\n"): ("training", name) for name, text in METHODS.items()}
     if "Fig. 8: training" in results:
         groups["ours: eq. (5),\ndata of Fig. 8"] = ("Fig. 8: training", "Fig. 8: exact φ")
@@ -181,14 +225,31 @@ def _draw_bars(ax: Any, results: Results) -> None:
             low, high = interval(number, total)
             rate = number / total
             ax.bar(place + side, rate, 0.36, color=color, alpha=0.75, lw=0)
-            ax.errorbar(place + side, rate, [[rate - low], [high - rate]], color="black", lw=1, capsize=2)
+            ax.errorbar(
+                place + side, rate, [[rate - low], [high - rate]], color="black", lw=1, capsize=2
+            )
         if f"many: {second}" in results:
             same, near, total = counts(apart(results, "many: training", f"many: {second}"))
-            ax.plot([place - 0.2, place + 0.2], [same / total, near / total], "D", color="white", mec="black", ms=5)
+            ax.plot(
+                [place - 0.2, place + 0.2],
+                [same / total, near / total],
+                "D",
+                color="white",
+                mec="black",
+                ms=5,
+            )
     ax.plot([], [], "s", color=BLUE, label="same site")
     ax.plot([], [], "s", color=GRAY, label="within ±1")
     if "many: training" in results:
-        ax.plot([], [], "D", color="white", mec="black", ms=5, label=f"{results['many: training'].num_members} starts")
+        ax.plot(
+            [],
+            [],
+            "D",
+            color="white",
+            mec="black",
+            ms=5,
+            label=f"{results['many: training'].num_members} starts",
+        )
     ax.set_xticks(range(len(groups)), list(groups))
     ax.set_ylim(0, 1.28)
     ax.set_yticks(np.linspace(0, 1, 6))
@@ -207,18 +268,31 @@ def _draw_noise(ax: Any, results: Results) -> None:
         found = [counts(apart(results, training, name)) for training in TRAININGS]
         rates = np.array([same / total for same, _, total in found])
         ends = np.array([interval(same, total) for same, _, total in found]).T
-        ax.errorbar(places, rates, [rates - ends[0], ends[1] - rates], color=color, marker=mark, ms=5, lw=1, capsize=2)
+        ax.errorbar(
+            places,
+            rates,
+            [rates - ends[0], ends[1] - rates],
+            color=color,
+            marker=mark,
+            ms=5,
+            lw=1,
+            capsize=2,
+        )
         ax.plot([], [], mark, color=color, label=METHODS[name])
         for place, training in zip(places, TRAININGS, strict=True):
             if {f"many: {training}", f"many: {name}"} <= set(results):
                 same, _, total = counts(apart(results, f"many: {training}", f"many: {name}"))
                 ax.plot(place, same / total, "D", color="white", mec="black", ms=4, zorder=4)
     batches = [results[name].specification["batch"] for name in TRAININGS[:2]]
-    ax.set_xticks(range(len(TRAININGS)), [*(f"batch {batch}" for batch in batches), "exact\ngradient"])
+    ax.set_xticks(
+        range(len(TRAININGS)), [*(f"batch {batch}" for batch in batches), "exact\ngradient"]
+    )
     ax.set_ylim(0, 1.28)
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.set_title("ours: same site, with less noise in training", fontsize=9, color=GREEN)
-    ax.legend(frameon=False, fontsize=7.5, loc="upper left", ncols=2, columnspacing=0.8, handletextpad=0.3)
+    ax.legend(
+        frameon=False, fontsize=7.5, loc="upper left", ncols=2, columnspacing=0.8, handletextpad=0.3
+    )
     ax.axhline(1, color=GRAY, lw=0.5)
 
 
@@ -259,7 +333,9 @@ def claims(results: Results) -> Sequence[Claim]:
             "The peak of the field under eq. (5) with the Taylor φ is where training puts it, Ising data",
             f"{PUBLISHED} of {OF} (93%)",
             f"{same} of {total} ({low:.0%}–{high:.0%}); within ±1 site {near} of {total}",
-            verdict(p > 0.05) if total >= OF else "not comparable",  # few starts would agree with anything
+            verdict(p > 0.05)
+            if total >= OF
+            else "not comparable",  # few starts would agree with anything
             reason.strip(),
             f"site of the largest weight at the last record, {total} starts, with Clopper and Pearson's 95% interval",
         )

@@ -26,7 +26,9 @@ SETTLED = 1e-12  # a mean this near 0 and a deviation this near 1 are left alone
 
 def scale_field() -> Any:
     """Declare the standard deviation, the one field every law shares."""
-    return number(1.0, low=0, symbol="σ", help="standard deviation", hint="Use 1 for a normalized law.")
+    return number(
+        1.0, low=0, symbol="σ", help="standard deviation", hint="Use 1 for a normalized law."
+    )
 
 
 class Marginal(Spec):
@@ -82,7 +84,9 @@ class Marginal(Spec):
         Args:
             order: Any positive number.
         """
-        order = Number(low=0, hint="Moments of order 1, 2 and 4 are the usual ones.").check("order", order)
+        order = Number(low=0, hint="Moments of order 1, 2 and 4 are the usual ones.").check(
+            "order", order
+        )
         if order >= self.tail_index:
             return math.inf
         return self.sd**order * self._unit_moment(float(order))

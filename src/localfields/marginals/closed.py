@@ -149,7 +149,9 @@ class ErfNormal(Marginal):
         """The arcsine law, arcsin(ρr)/arcsin ρ."""
         self.require_one(STATISTICS)
         twice = 2 * self._gain**2
-        return np.asarray(np.arcsin(np.clip(latent, -1, 1) * (twice / (1 + twice))) / self._arcsine())
+        return np.asarray(
+            np.arcsin(np.clip(latent, -1, 1) * (twice / (1 + twice))) / self._arcsine()
+        )
 
     def _latent(self, wanted: np.ndarray) -> np.ndarray:
         # Inverse of the arcsine law: sin(C arcsin ρ)/ρ.
@@ -204,7 +206,9 @@ class Algebraic(SymmetricLaw):
     def size(self, v: Any, delta: Any) -> Any:
         """v(1 − v^k)^(−1/k), with 1 − v^k from δ so that the tail keeps its digits."""
         xp, _ = namespace(v)
-        with np.errstate(divide="ignore"):  # at v = 0 the logarithm is −∞ and the rest is 1, as it should be
+        with np.errstate(
+            divide="ignore"
+        ):  # at v = 0 the logarithm is −∞ and the rest is 1, as it should be
             rest = -xp.expm1(self.k * xp.log1p(-delta))
         return v * xp.exp(xp.log(rest) * (-1 / self.k)) * (1 / self.deviation())
 
@@ -299,7 +303,9 @@ class Logistic(SymmetricLaw):
     def _unit_moment(self, order: float) -> float:
         if order < 1:
             return super()._unit_moment(order)
-        eta = math.log(2) if order == 1 else float(scipy.special.zeta(order)) * (1 - 2 ** (1 - order))
+        eta = (
+            math.log(2) if order == 1 else float(scipy.special.zeta(order)) * (1 - 2 ** (1 - order))
+        )
         return float((math.sqrt(3) / math.pi) ** order * 2 * scipy.special.gamma(order + 1) * eta)
 
 

@@ -43,9 +43,17 @@ class TabulatedLaw(SymmetricLaw):
         for name, value in number_values(self):
             if isinstance(value, Tracer):
                 advice = "Make the law outside compiled code, and pass it in."
-                refuse(f"`{name}` of {type(self).__name__}", Said("a traced one"), "a number known beforehand", advice)
+                refuse(
+                    f"`{name}` of {type(self).__name__}",
+                    Said("a traced one"),
+                    "a number known beforehand",
+                    advice,
+                )
         above = GRID[len(GRID) // 2 + 1 :]
-        v, delta = scipy.special.erf(above * math.sqrt(0.5)), scipy.special.erfc(above * math.sqrt(0.5))
+        v, delta = (
+            scipy.special.erf(above * math.sqrt(0.5)),
+            scipy.special.erfc(above * math.sqrt(0.5)),
+        )
         half = np.asarray(self.size(v, delta))
         return np.concatenate([-half[::-1], [0.0], half])
 
@@ -172,7 +180,9 @@ class Tabulated(Marginal):
     statistic here is exact for that law: the one that is sampled.
     """
 
-    table: np.ndarray = declare(tuple(GRID), Row(), symbol="Q", help="increasing quantiles at the normal scores")
+    table: np.ndarray = declare(
+        tuple(GRID), Row(), symbol="Q", help="increasing quantiles at the normal scores"
+    )
 
     def __check_init__(self):
         """Refuse a table that is no quantile function."""
@@ -180,9 +190,19 @@ class Tabulated(Marginal):
             return
         if self.table.shape != GRID.shape:
             advice = "Use `Tabulated.of(quantile_function)`."
-            refuse("`table`", Said(f"shape {self.table.shape}"), f"an array of {len(GRID)} quantiles", advice)
+            refuse(
+                "`table`",
+                Said(f"shape {self.table.shape}"),
+                f"an array of {len(GRID)} quantiles",
+                advice,
+            )
         if np.any(np.diff(self.table) < 0) or self.table[0] == self.table[-1]:
-            refuse("`table`", Said("one that falls, or is constant"), "increasing", "Quantiles rise with u.")
+            refuse(
+                "`table`",
+                Said("one that falls, or is constant"),
+                "increasing",
+                "Quantiles rise with u.",
+            )
 
     @classmethod
     def of(cls, quantile: Callable[[np.ndarray], Any]) -> Tabulated:
@@ -197,19 +217,32 @@ class Tabulated(Marginal):
         try:
             values = np.asarray(quantile(u), dtype=np.float64)
         except Exception as error:
-            advice = "It is called once with an array of numbers between 0 and 1 and returns as many."
+            advice = (
+                "It is called once with an array of numbers between 0 and 1 and returns as many."
+            )
             got = Said(f"an error from it ({shorten(error)})")
             refuse("The quantile function", got, "a function of an array", advice)
         if values.shape != u.shape or not np.isfinite(values).all():
-            got = Said(f"shape {values.shape}" if values.shape != u.shape else "nan or infinite values")
-            refuse("The quantile function's result", got, "finite, one number for each u", "Check it near 0 and 1.")
+            got = Said(
+                f"shape {values.shape}" if values.shape != u.shape else "nan or infinite values"
+            )
+            refuse(
+                "The quantile function's result",
+                got,
+                "finite, one number for each u",
+                "Check it near 0 and 1.",
+            )
         return cls(np.maximum.accumulate(values) if _nearly_rising(values) else values)
 
     def panels(self) -> tuple[np.ndarray, np.ndarray]:
         """Values and weights of X itself: four points a panel, exact to rounding as the quantile is linear there."""
         points, weights = np.polynomial.legendre.leggauss(4)
         z = (GRID[:-1, None] + GRID_STEP * (1 + points)[None, :] / 2).ravel()
-        p = np.tile(GRID_STEP / 2 * weights, len(GRID) - 1) * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+        p = (
+            np.tile(GRID_STEP / 2 * weights, len(GRID) - 1)
+            * np.exp(-(z**2) / 2)
+            / math.sqrt(2 * math.pi)
+        )
         return interpolate(self.table, z), p / p.sum()
 
     def condensed(self, groups: int = 128) -> tuple[np.ndarray, np.ndarray]:
@@ -224,7 +257,9 @@ class Tabulated(Marginal):
         skew = np.sum(p * off**3, axis=1) / safe**3
         half = np.sqrt(1 + skew**2 / 4)
         share = 0.5 * (1 - skew / (2 * half))  # of the upper point, at skew/2 + half
-        values = np.concatenate([middle + spread * (skew / 2 + half), middle + spread * (skew / 2 - half)])
+        values = np.concatenate(
+            [middle + spread * (skew / 2 + half), middle + spread * (skew / 2 - half)]
+        )
         return values, np.concatenate([mass * share, mass * (1 - share)])
 
     @property
@@ -290,7 +325,9 @@ class Empirical(Marginal):
     """
 
     samples: np.ndarray = declare((-1.0, 1.0), Row(), symbol="x", help="observed values")
-    weights: np.ndarray = declare((1.0,), Row(), symbol="p", help="their weights; one number: equal")
+    weights: np.ndarray = declare(
+        (1.0,), Row(), symbol="p", help="their weights; one number: equal"
+    )
     values: np.ndarray = derived(lambda law: np.sort(law.samples))
     mass: np.ndarray = derived(lambda law: law._mass())
 
@@ -299,13 +336,29 @@ class Empirical(Marginal):
         if isinstance(self.samples, Tracer) or isinstance(self.weights, Tracer):
             return
         if np.ptp(self.values[self._each() > 0]) == 0:
-            refuse("`samples`", Said("one value throughout"), "at least two different values", "Check the data.")
+            refuse(
+                "`samples`",
+                Said("one value throughout"),
+                "at least two different values",
+                "Check the data.",
+            )
 
     def _mass(self) -> np.ndarray:
-        if self.weights.size not in (1, self.samples.size) or self.weights.min() < 0 or self.weights.sum() <= 0:
+        if (
+            self.weights.size not in (1, self.samples.size)
+            or self.weights.min() < 0
+            or self.weights.sum() <= 0
+        ):
             advice = "Leave them out for equal weights."
-            refuse("`weights`", self.weights, f"one, or {self.samples.size} numbers that are not negative", advice)
-        each = np.broadcast_to(self.weights, self.samples.shape)[np.argsort(self.samples, kind="stable")]
+            refuse(
+                "`weights`",
+                self.weights,
+                f"one, or {self.samples.size} numbers that are not negative",
+                advice,
+            )
+        each = np.broadcast_to(self.weights, self.samples.shape)[
+            np.argsort(self.samples, kind="stable")
+        ]
         return np.cumsum(each) / np.sum(each)
 
     def _each(self) -> np.ndarray:
@@ -324,7 +377,9 @@ class Empirical(Marginal):
     @property
     def symmetric(self) -> bool:
         """Whether values and weights mirror about zero, exactly."""
-        same = np.allclose(self.values, -self.values[::-1], rtol=0, atol=1e-12 * np.abs(self.values).max())
+        same = np.allclose(
+            self.values, -self.values[::-1], rtol=0, atol=1e-12 * np.abs(self.values).max()
+        )
         return bool(same and np.allclose(self._each(), self._each()[::-1], rtol=0, atol=1e-12))
 
     def cdf(self, x: Any) -> Any:
@@ -349,7 +404,11 @@ class Empirical(Marginal):
 
     def standardized(self) -> Empirical:
         """The same samples at mean zero and unit variance."""
-        return self if _is_standard(self) else Empirical((self.samples - self.mean) / self.sd, self.weights)
+        return (
+            self
+            if _is_standard(self)
+            else Empirical((self.samples - self.mean) / self.sd, self.weights)
+        )
 
     def hermite(self, order: int = 401) -> np.ndarray:
         """Coefficients of a step function, in closed form: each step at z adds Δx He_{n−1}(z)φ(z)/√n!."""
@@ -386,10 +445,18 @@ class SphereProjection(SymmetricLaw):
         if isinstance(self.radii, Tracer) or isinstance(self.weights, Tracer):
             return
         if self.weights.shape != self.radii.shape or self.weights.min() < 0:
-            expected, advice = f"{self.radii.size} numbers that are not negative", "Give one weight a radius."
+            expected, advice = (
+                f"{self.radii.size} numbers that are not negative",
+                "Give one weight a radius.",
+            )
             refuse("`weights`", self.weights, expected, advice)
         if self.radii.min() < -1e-9 * self.radii.max() or np.sum(self.weights * self.radii**2) <= 0:
-            refuse("`radii`", self.radii, "positive", "A radius is not negative, and not zero throughout.")
+            refuse(
+                "`radii`",
+                self.radii,
+                "positive",
+                "A radius is not negative, and not zero throughout.",
+            )
 
     def _radii(self) -> tuple[np.ndarray, np.ndarray]:
         weights = self.weights / self.weights.sum()
@@ -400,7 +467,9 @@ class SphereProjection(SymmetricLaw):
         radii, weights = self._radii()
         x = np.asarray(x, dtype=np.float64)
         square = np.minimum((x[..., None] / radii) ** 2, 1.0)
-        return np.sum(weights * scipy.special.betainc(0.5, (self.dimension - 1) / 2, square), axis=-1)
+        return np.sum(
+            weights * scipy.special.betainc(0.5, (self.dimension - 1) / 2, square), axis=-1
+        )
 
     def size(self, v: Any, delta: Any) -> Any:
         """Inverse incomplete beta function for one radius, bisection for several."""
@@ -419,7 +488,12 @@ class SphereProjection(SymmetricLaw):
         """Q(Φ(z)), in numpy alone."""
         if isinstance(z, jax.Array):
             advice = "Use the elliptical stimulus itself."
-            refuse("`marginal`", Said("a projection of a sphere"), "a law that a copula can sample", advice)
+            refuse(
+                "`marginal`",
+                Said("a projection of a sphere"),
+                "a law that a copula can sample",
+                advice,
+            )
         return super().from_normal(z)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -439,5 +513,7 @@ class SphereProjection(SymmetricLaw):
     def _unit_moment(self, order: float) -> float:
         radii, weights = self._radii()
         b = (self.dimension - 1) / 2
-        direction = math.exp(scipy.special.betaln((order + 1) / 2, b) - scipy.special.betaln(0.5, b))
+        direction = math.exp(
+            scipy.special.betaln((order + 1) / 2, b) - scipy.special.betaln(0.5, b)
+        )
         return float(np.sum(weights * radii**order)) * direction

@@ -26,7 +26,9 @@ Params = dict[str, jax.Array]
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "relu": jax.nn.relu,
-    "erf": lambda h: jax.scipy.special.erf(h * math.sqrt(0.5)),  # erf(h/√2), as the committee literature writes it
+    "erf": lambda h: jax.scipy.special.erf(
+        h * math.sqrt(0.5)
+    ),  # erf(h/√2), as the committee literature writes it
     "erf-unscaled": jax.scipy.special.erf,  # erf(h), as some do
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
@@ -69,14 +71,19 @@ class Network(Spec):
     def check_outputs(self, outputs: int) -> None:
         """Refuse a number of outputs that the architecture cannot have."""
         if outputs != 1:
-            got, advice = Said(f"{outputs} outputs"), "Use `TwoLayer`, or labels that are single numbers."
+            got, advice = (
+                Said(f"{outputs} outputs"),
+                "Use `TwoLayer`, or labels that are single numbers.",
+            )
             refuse(f"The task for {type(self).__name__}", got, "one with a single output", advice)
 
     def projections(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
         """Fields that the readout asks the projections of, (…, size): the receptive fields, and what follows them."""
         return params["weights"]
 
-    def apply(self, params: Params, x: jax.Array, outputs: int = 1, shape: tuple[int, ...] | None = None) -> jax.Array:
+    def apply(
+        self, params: Params, x: jax.Array, outputs: int = 1, shape: tuple[int, ...] | None = None
+    ) -> jax.Array:
         """Output for one input, (size,) to (outputs,); `shape` is the lattice, if it is not a ring.
 
         Example:
@@ -110,7 +117,9 @@ def init_scale_field(default: float = 0.001) -> Any:
     return number(default, low=0, symbol="s", help="initial variance in units of 2/(N + K)")
 
 
-def initial_fields(key: Any, init: str, scale: Any, hidden: int, shape: tuple[int, ...]) -> jax.Array:
+def initial_fields(
+    key: Any, init: str, scale: Any, hidden: int, shape: tuple[int, ...]
+) -> jax.Array:
     """Initial receptive fields, (K, size), all of mean square s·2/(N + K)."""
     size, dtype = math.prod(shape), working_dtype()
     sd = jnp.sqrt(jnp.asarray(scale, dtype) * 2 / (size + hidden))
@@ -126,6 +135,11 @@ def initial_fields(key: Any, init: str, scale: Any, hidden: int, shape: tuple[in
     d = distance(shape)
     profile = (d == 0).astype(float) if init == "basis" else np.exp(-(d**2) / 8)
     profile = profile / np.sqrt(np.mean(profile**2))
-    moves = [jax.random.randint(jax.random.fold_in(key, axis), (hidden,), 0, n) for axis, n in enumerate(shape)]
-    rows = jax.vmap(lambda by: jnp.roll(jnp.asarray(profile, dtype), by, tuple(range(len(shape)))))(jnp.stack(moves, 1))
+    moves = [
+        jax.random.randint(jax.random.fold_in(key, axis), (hidden,), 0, n)
+        for axis, n in enumerate(shape)
+    ]
+    rows = jax.vmap(lambda by: jnp.roll(jnp.asarray(profile, dtype), by, tuple(range(len(shape)))))(
+        jnp.stack(moves, 1)
+    )
     return sd * rows.reshape(hidden, size)

@@ -57,5 +57,7 @@ class Committee(Network):
         elif self.bias == "fixed":
             h = h + self.bias_value
         elif self.bias == "halves":
-            h = h + self.bias_value * np.where(np.arange(self.hidden) < self.hidden / 2, 1, -1).astype(h.dtype)
+            h = h + self.bias_value * np.where(
+                np.arange(self.hidden) < self.hidden / 2, 1, -1
+            ).astype(h.dtype)
         return jnp.mean(ACTIVATIONS[self.activation](h).reshape(outputs, -1), axis=1)

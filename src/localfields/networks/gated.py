@@ -36,7 +36,10 @@ class GatedLinear(Network):
     """
 
     gates: Gates = declare(
-        Flat(), Nested("gates", _as_gates), symbol="g", help="flat, bump, block, mexican-hat, wave, open, …"
+        Flat(),
+        Nested("gates", _as_gates),
+        symbol="g",
+        help="flat, bump, block, mexican-hat, wave, open, …",
     )
     init: str = init_field()
     init_scale: float = init_scale_field()

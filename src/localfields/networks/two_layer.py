@@ -27,7 +27,10 @@ class TwoLayer(Network):
     hidden: int = declare(10, Count(high=100_000), symbol="K", help="number of neurons")
     activation: str = activation_field()
     bias: str = declare(
-        "trained", Choice(("trained", "hidden", "none")), symbol="b", help="biases: of both layers, of one, or none"
+        "trained",
+        Choice(("trained", "hidden", "none")),
+        symbol="b",
+        help="biases: of both layers, of one, or none",
     )
     init: str = init_field()
     init_scale: float = init_scale_field()

@@ -36,7 +36,9 @@ def add_panel(figure: Any, place: Any, title: str) -> Any:
 
 def say(ax: Any, words: str) -> None:
     """Words in place of a picture."""
-    ax.text(0.5, 0.5, words, ha="center", va="center", color="black", fontsize=9, transform=ax.transAxes)
+    ax.text(
+        0.5, 0.5, words, ha="center", va="center", color="black", fontsize=9, transform=ax.transAxes
+    )
     ax.set_axis_off()
 
 
@@ -54,7 +56,11 @@ def draw_first_start(figure: Any, place: Any, flow: Trajectory) -> None:
     ax = add_panel(figure, place, f"predicted field of the first start, {how}")
     # Evenly spread in the logarithm of time: most happens early.
     chosen = np.unique(np.geomspace(1, len(flow.times), 40).astype(int)) - 1
-    fewer = {"steps": flow.steps[chosen], "times": flow.times[chosen], "series": {"weights": flow.weights[:, chosen]}}
+    fewer = {
+        "steps": flow.steps[chosen],
+        "times": flow.times[chosen],
+        "series": {"weights": flow.weights[:, chosen]},
+    }
     draw_fields(ax, dataclasses.replace(flow, **fewer))
     if ax.images:
         scale = figure.colorbar(ax.images[0], cax=ax.inset_axes((1.05, 0, 0.05, 1)))

@@ -62,7 +62,9 @@ def draw_sheet(ax: Any, fields: np.ndarray, columns: int = 3, rows: int = 2) -> 
 def chosen(fields: np.ndarray, axes: int, count: int) -> np.ndarray:
     """Places of a few fields, from the most to the least localized, evenly spaced in that order."""
     order = np.argsort(-np.nan_to_num(inverse_participation_ratio(fields, axes)), kind="stable")
-    return order[np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int))]
+    return order[
+        np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int))
+    ]
 
 
 def save_fields(run: Trajectory, path: Path) -> None:
@@ -89,5 +91,7 @@ def save_fields(run: Trajectory, path: Path) -> None:
             draw_pictures(ax, flat, columns=1)
         ax.set_title(f"{place}: {values[place]:.3f}", fontsize=SMALL, color=color)
     more = "" if len(run.final[0]) <= MOST else f", the first {MOST} of {len(run.final[0])}"
-    figure.suptitle(f"fields and their inverse participation ratios{more}; orange: localized", fontsize=9)
+    figure.suptitle(
+        f"fields and their inverse participation ratios{more}; orange: localized", fontsize=9
+    )
     figure.savefig(path, dpi=150)

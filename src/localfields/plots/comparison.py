@@ -16,7 +16,9 @@ from .stimulus import BLUE, GRAY, GREEN, ORANGE
 DASHED = (0, (2.5, 1.2))
 
 
-def draw_comparison(figure: Any, run: Trajectory, sol: Trajectory, member: int | None = None, neuron: int = 0) -> Any:
+def draw_comparison(
+    figure: Any, run: Trajectory, sol: Trajectory, member: int | None = None, neuron: int = 0
+) -> Any:
     """Four panels on a matplotlib figure: fields, distance and cosine, IPR with onsets, final peaks.
 
     Args:
@@ -42,7 +44,9 @@ def draw_comparison(figure: Any, run: Trajectory, sol: Trajectory, member: int |
     return axes
 
 
-def save_comparison(run: Trajectory, sol: Trajectory, path: Path, member: int | None = None, neuron: int = 0) -> None:
+def save_comparison(
+    run: Trajectory, sol: Trajectory, path: Path, member: int | None = None, neuron: int = 0
+) -> None:
     """The four panels as a file, of the kind its name ends in."""
     from matplotlib.figure import Figure
 
@@ -52,7 +56,13 @@ def save_comparison(run: Trajectory, sol: Trajectory, path: Path, member: int | 
 
 
 def draw_pair(
-    ax: Any, run: Trajectory, sol: Trajectory, found: Comparison, member: int = 0, neuron: int = 0, curves: int = 4
+    ax: Any,
+    run: Trajectory,
+    sol: Trajectory,
+    found: Comparison,
+    member: int = 0,
+    neuron: int = 0,
+    curves: int = 4,
 ) -> None:
     """A field of both at a few times, the first solid and the second dashed; on a torus, both at the end."""
     here = found.inside[member]
@@ -68,7 +78,9 @@ def draw_pair(
 
     ax.axhline(0, color=GRAY, lw=0.5)
     chosen = _milestones(first, curves)
-    for index, shade in zip(chosen, colormaps["viridis_r"](np.linspace(0.2, 1, len(chosen))), strict=True):
+    for index, shade in zip(
+        chosen, colormaps["viridis_r"](np.linspace(0.2, 1, len(chosen))), strict=True
+    ):
         ax.plot(first[index], color=shade, lw=1.6, label=f"time {times[index]:.3g}")
         ax.plot(second[index], color=shade, lw=1.6, ls=DASHED)
     ax.set_xlim(-0.5, run.shape[0] - 0.5)
@@ -83,7 +95,9 @@ def draw_pair(
 def _legend_above(ax: Any, lines: Any, labels: Any) -> Any:
     """A legend on the line of the title, where no curve can be."""
     place = dict(loc="lower right", bbox_to_anchor=(1.0, 0.985), borderpad=0.1, borderaxespad=0.1)
-    return ax.legend(lines, labels, frameon=False, fontsize=SMALL, ncols=len(labels), columnspacing=1.2, **place)
+    return ax.legend(
+        lines, labels, frameon=False, fontsize=SMALL, ncols=len(labels), columnspacing=1.2, **place
+    )
 
 
 def _milestones(fields: np.ndarray, curves: int) -> np.ndarray:
@@ -93,7 +107,9 @@ def _milestones(fields: np.ndarray, curves: int) -> np.ndarray:
     return np.unique([0, *(int((way >= goal).argmax()) for goal in goals), len(fields) - 1])
 
 
-def _draw_pictures(ax: Any, first: np.ndarray, second: np.ndarray, names: tuple[str, str], time: float) -> None:
+def _draw_pictures(
+    ax: Any, first: np.ndarray, second: np.ndarray, names: tuple[str, str], time: float
+) -> None:
     pictures = [field.reshape(*field.shape[:2], -1)[:, :, 0] for field in (first, second)]
     rows, width = pictures[0].shape
     gap = max(1, width // 8)
@@ -136,12 +152,32 @@ def draw_localization(ax: Any, found: Comparison) -> None:
     lines, labels = [], []
     both = ((found.ipr_first, found.onset_first), (found.ipr_second, found.onset_second))
     looks = ((BLUE, "-", 2, "v", 0.06), (ORANGE, DASHED, 3, "^", -0.06))
-    for (ipr, onset), name, (color, style, tick, triangle, away) in zip(both, found.names, looks, strict=True):
+    for (ipr, onset), name, (color, style, tick, triangle, away) in zip(
+        both, found.names, looks, strict=True
+    ):
         lines.append(_draw_middle(ax, found, ipr, color, style))
         onset = onset[found.ok & np.isfinite(onset)]
-        ax.plot(onset, np.full(len(onset), threshold), color=color, ls="", marker=tick, ms=6, alpha=0.6, clip_on=False)
+        ax.plot(
+            onset,
+            np.full(len(onset), threshold),
+            color=color,
+            ls="",
+            marker=tick,
+            ms=6,
+            alpha=0.6,
+            clip_on=False,
+        )
         middle = float(np.median(onset)) if len(onset) else math.nan
-        ax.plot([middle], [threshold + away * top], color=color, ls="", marker=triangle, ms=6, clip_on=False, zorder=4)
+        ax.plot(
+            [middle],
+            [threshold + away * top],
+            color=color,
+            ls="",
+            marker=triangle,
+            ms=6,
+            clip_on=False,
+            zorder=4,
+        )
         labels.append(f"{name}, onset {middle:.3g}" if len(onset) else f"{name}, no onset")
     ax.set_ylim(0, top)
     ax.set_title("IPR", loc="left", fontsize=9)
@@ -156,12 +192,21 @@ def _label_time(ax: Any) -> None:
     ax.set_xlabel("flow time")
 
 
-def _draw_middle(ax: Any, found: Comparison, values: np.ndarray, color: str, style: Any = "-") -> Any:
+def _draw_middle(
+    ax: Any, found: Comparison, values: np.ndarray, color: str, style: Any = "-"
+) -> Any:
     """Median over members and neurons with the middle 80 %; one curve a field where members have their own times."""
     values = values[found.ok]
     if found.times.ndim == 2:
         for time, fields in zip(found.times[found.ok], values, strict=True):
-            ax.plot(time, fields, color=color, lw=0.9, ls=style, alpha=max(0.25, values.shape[0] ** -0.5))
+            ax.plot(
+                time,
+                fields,
+                color=color,
+                lw=0.9,
+                ls=style,
+                alpha=max(0.25, values.shape[0] ** -0.5),
+            )
         return ax.plot([], [], color=color, lw=1.6, ls=style)[0]
     columns = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
     some = np.isfinite(columns).any(axis=1)
@@ -193,7 +238,16 @@ def draw_peaks(ax: Any, found: Comparison) -> None:
         ax.set_ylim(reach[1], -reach[1])
         labels = ("sites apart, across", "sites apart, down")
     places, times = np.unique(points, axis=0, return_counts=True)
-    ax.scatter(places[:, 0], places[:, 1], s=14 * times, color=BLUE, alpha=0.75, lw=0, zorder=3, clip_on=False)
+    ax.scatter(
+        places[:, 0],
+        places[:, 1],
+        s=14 * times,
+        color=BLUE,
+        alpha=0.75,
+        lw=0,
+        zorder=3,
+        clip_on=False,
+    )
     ax.set_aspect("equal")
     ax.locator_params(integer=True, nbins=6)
     ax.set_xlabel(labels[0])

@@ -14,7 +14,16 @@ from ..tasks import Discrimination
 from ..theory.data.evidence import ClassEvidence, DataPrediction
 from ..theory.predict import Prediction
 from ..theory.responses.amplifier import SLOPE
-from ._pages import add_legend, add_panel, draw_first_start, ipr_title, new_page, say, theory_of, with_minus
+from ._pages import (
+    add_legend,
+    add_panel,
+    draw_first_start,
+    ipr_title,
+    new_page,
+    say,
+    theory_of,
+    with_minus,
+)
 from .prediction import STYLES, draw_ipr, draw_law
 from .prediction import prediction_figure as plain_figure
 from .stimulus import BLUE, GRAY, ORANGE
@@ -61,7 +70,14 @@ def draw_dependence(ax: Any, evidence: tuple[ClassEvidence, ...]) -> None:
     for c, one in enumerate(evidence):
         color, dashes = STYLES[c % len(STYLES)]
         check = one.check
-        ax.plot(check.distances, check.correlation, color=color, ls=dashes, lw=1.4, label=f"class {one.number}")
+        ax.plot(
+            check.distances,
+            check.correlation,
+            color=color,
+            ls=dashes,
+            lw=1.4,
+            label=f"class {one.number}",
+        )
         ax.errorbar(
             check.distances,
             check.dependence,
@@ -79,12 +95,19 @@ def draw_dependence(ax: Any, evidence: tuple[ClassEvidence, ...]) -> None:
 
 def draw_measured_amplifier(ax: Any, one: ClassEvidence) -> None:
     """φ(a) less the line of normal data, √(2/π) a, with a band of two standard errors."""
-    a, excess, error = one.correlations, one.amplifier - SLOPE * one.correlations, 2 * one.amplifier_error
+    a, excess, error = (
+        one.correlations,
+        one.amplifier - SLOPE * one.correlations,
+        2 * one.amplifier_error,
+    )
     ax.axhline(0, color="black", lw=1, ls=":")
     ax.fill_between(a, excess - error, excess + error, color=BLUE, alpha=0.3, lw=0, label="±2 s.e.")
     ax.plot(a, excess, color=BLUE, lw=1.4, label="φ(a) − √(2/π) a")
     ax.set_xlim(0, 1)
-    ax.set_ylim(min(-0.005, 1.1 * float(np.min(excess - error))), max(0.005, 1.1 * float(np.max(excess + error))))
+    ax.set_ylim(
+        min(-0.005, 1.1 * float(np.min(excess - error))),
+        max(0.005, 1.1 * float(np.max(excess + error))),
+    )
     ax.set_xlabel("correlation a of a site with the preactivation")
     add_legend(ax)
 
@@ -93,7 +116,15 @@ def draw_flatness(ax: Any, one: ClassEvidence) -> None:
     """E|⟨w, X⟩| over its scale for kinds of directions, relative to their average: a vertical line if elliptical."""
     places = np.arange(len(one.flatness.kinds))[::-1]
     ax.axvline(0, color="black", lw=1, ls=":")
-    ax.errorbar(100 * one.flatness.values, places, xerr=200 * one.flatness.errors, fmt="o", ms=4, color=ORANGE, lw=1.2)
+    ax.errorbar(
+        100 * one.flatness.values,
+        places,
+        xerr=200 * one.flatness.errors,
+        fmt="o",
+        ms=4,
+        color=ORANGE,
+        lw=1.2,
+    )
     ax.set_yticks(places, one.flatness.kinds)
     ax.set_ylim(-0.6, len(places) - 0.4)
     low, high = ax.get_xlim()
@@ -105,25 +136,40 @@ def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
     """The page as a matplotlib figure."""
     figure = new_page(13, 7.8)
     grid = figure.add_gridspec(2, 3)
-    names = ("dependence of sites (S1)", "law of a site", "amplifier", "is it elliptical?", "predicted field", "IPR")
+    names = (
+        "dependence of sites (S1)",
+        "law of a site",
+        "amplifier",
+        "is it elliptical?",
+        "predicted field",
+        "IPR",
+    )
     if not prediction.evidence:
         for place, name in enumerate(names):
             say(add_panel(figure, grid[place // 3, place % 3], name), "too few samples")
     else:
-        pulls = np.abs(np.array([one.label[0] for one in prediction.evidence])) * np.asarray(task.priors)
+        pulls = np.abs(np.array([one.label[0] for one in prediction.evidence])) * np.asarray(
+            task.priors
+        )
         most = prediction.evidence[int(np.argmax(pulls))]
         title = "correlation of two sites, and of their sizes"
         draw_dependence(add_panel(figure, grid[0, 0], title), prediction.evidence)
         kurtosis, stimulus = most.kurtosis, task.stimuli[most.number]
-        low, value, high = (f"{one:.3g}".replace("-", "−") for one in (kurtosis.low, kurtosis.value, kurtosis.high))
+        low, value, high = (
+            f"{one:.3g}".replace("-", "−") for one in (kurtosis.low, kurtosis.value, kurtosis.high)
+        )
         warn = "; heavy tails" if most.heavy else ""
         title = f"a site of class {most.number}: excess kurtosis {value}\n({low} to {high}{warn})"
         law = stimulus.marginal()
         assert law is not None
         draw_law(add_panel(figure, grid[0, 1], title), law, bins=120)
-        draw_measured_amplifier(add_panel(figure, grid[0, 2], "amplifier less the line of normal data"), most)
+        draw_measured_amplifier(
+            add_panel(figure, grid[0, 2], "amplifier less the line of normal data"), most
+        )
         words = {"elliptical": "yes", "either": "cannot tell"}.get(most.kind, "no")
-        draw_flatness(add_panel(figure, grid[1, 0], f"E|⟨w, X⟩|/s of directions: elliptical? {words}"), most)
+        draw_flatness(
+            add_panel(figure, grid[1, 0], f"E|⟨w, X⟩|/s of directions: elliptical? {words}"), most
+        )
         _draw_flow(figure, grid, prediction)
     said = prediction.verdict.upper()
     if prediction.verdict != prediction.leaning:
@@ -147,7 +193,11 @@ def _draw_flow(figure: Any, grid: Any, prediction: DataPrediction) -> None:
 
 def prediction_picture(task: Discrimination, prediction: Prediction) -> bytes:
     """The picture of any prediction, as PNG."""
-    whole = data_figure(task, prediction) if isinstance(prediction, DataPrediction) else plain_figure(task, prediction)
+    whole = (
+        data_figure(task, prediction)
+        if isinstance(prediction, DataPrediction)
+        else plain_figure(task, prediction)
+    )
     kept = io.BytesIO()
     whole.savefig(kept, dpi=150, format="png")
     return kept.getvalue()
@@ -160,7 +210,9 @@ def prediction_page(task: Discrimination, prediction: Prediction) -> str:
     lines = [(line[:18].rstrip(), line[19:]) for line in str(prediction).splitlines()]
     shown = [(name, text) for name, text in lines if name not in ("verdict", "because", "to know")]
     tries = [text for name, text in lines if name == "to know"]
-    advice = "<ul>" + "".join(f"<li>{html.escape(one)}</li>" for one in tries) + "</ul>" if tries else ""
+    advice = (
+        "<ul>" + "".join(f"<li>{html.escape(one)}</li>" for one in tries) + "</ul>" if tries else ""
+    )
     rows = [_row(name, text) for name, text in shown]
     return PAGE.format(
         question="Would a neuron that learns this become localized?",

@@ -21,7 +21,13 @@ def time_colors() -> Any:
 
 
 def draw_over_time(
-    ax: Any, fields: np.ndarray, times: np.ndarray, *, until: float | None = None, curves: int = 100, lw: float = 0.7
+    ax: Any,
+    fields: np.ndarray,
+    times: np.ndarray,
+    *,
+    until: float | None = None,
+    curves: int = 100,
+    lw: float = 0.7,
 ) -> None:
     """A receptive field on a ring at many flow times, the color of each curve telling when.
 
@@ -43,7 +49,9 @@ def draw_over_time(
     from matplotlib.collections import LineCollection
 
     fields, times = np.asarray(fields, float), np.asarray(times, float)
-    chosen = np.unique(np.linspace(0, len(fields) - 1, min(curves, len(fields))).round().astype(int))
+    chosen = np.unique(
+        np.linspace(0, len(fields) - 1, min(curves, len(fields))).round().astype(int)
+    )
     sites = np.arange(fields.shape[1])
     lines = [np.column_stack([sites, field]) for field in fields[chosen]]
     widths = np.full(len(lines), lw)

@@ -29,7 +29,9 @@ def order_of(found: Populations, member: int = 0) -> np.ndarray:
     return np.lexsort((key, bias >= 0))
 
 
-def draw_committee(ax: Any, beside: Any, fields: np.ndarray, found: Populations, member: int = 0) -> None:
+def draw_committee(
+    ax: Any, beside: Any, fields: np.ndarray, found: Populations, member: int = 0
+) -> None:
     """Final fields as rows of a picture, each on its own scale and positive at its largest, and biases as bars.
 
     Args:
@@ -42,7 +44,9 @@ def draw_committee(ax: Any, beside: Any, fields: np.ndarray, found: Populations,
     order = order_of(found, member)
     rows = np.asarray(fields, float)[order]
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
-    ax.imshow(rows / np.where(largest == 0, 1, largest), cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    ax.imshow(
+        rows / np.where(largest == 0, 1, largest), cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto"
+    )
     ax.set_xlabel("site", fontsize=SMALL)
     ax.set_ylabel("neuron", fontsize=SMALL)
     bias = found.bias[member][order]

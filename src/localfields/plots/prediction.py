@@ -14,12 +14,27 @@ from ..tasks import Discrimination
 from ..theory.predict import Prediction
 from ..theory.responses.amplifier import SLOPE, Amplifier
 from ..trajectory import Trajectory, localized_from
-from ._pages import add_legend, add_panel, draw_first_start, ipr_title, new_page, say, theory_of, with_minus
+from ._pages import (
+    add_legend,
+    add_panel,
+    draw_first_start,
+    ipr_title,
+    new_page,
+    say,
+    theory_of,
+    with_minus,
+)
 from .fields import SMALL
 from .stimulus import BLUE, GRAY, GREEN, ORANGE
 
 # Of the classes in turn: Okabe and Ito's colors, and dashes for those who print in gray.
-STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), ("#CC79A7", ":"), ("#56B4E9", (0, (3, 1, 1, 1, 1, 1))))
+STYLES = (
+    (BLUE, "-"),
+    (ORANGE, "--"),
+    (GREEN, "-."),
+    ("#CC79A7", ":"),
+    ("#56B4E9", (0, (3, 1, 1, 1, 1, 1))),
+)
 MOST_ATOMS = 12
 
 
@@ -89,9 +104,22 @@ def draw_amplifier(ax: Any, law: Marginal) -> None:
     """φ(a) against the straight line of normal data, √(2/π) a; shaded where the law amplifies more, or less."""
     a = np.linspace(0, 1, 401)
     value, line = Amplifier(law)(a), SLOPE * a
-    for part, color, name in ((value > line, ORANGE, "super-linear"), (value < line, BLUE, "sub-linear")):
+    for part, color, name in (
+        (value > line, ORANGE, "super-linear"),
+        (value < line, BLUE, "sub-linear"),
+    ):
         if np.abs(value - line)[part].max(initial=0.0) > 1e-6:
-            ax.fill_between(a, line, value, where=part, interpolate=True, color=color, alpha=0.4, lw=0, label=name)
+            ax.fill_between(
+                a,
+                line,
+                value,
+                where=part,
+                interpolate=True,
+                color=color,
+                alpha=0.4,
+                lw=0,
+                label=name,
+            )
     ax.plot(a, value, color="black", lw=1.4, label="φ(a)")
     ax.plot(a, line, color="black", lw=1, ls=":", label="normal: √(2/π) a")
     ax.set_xlim(0, 1)
@@ -109,14 +137,30 @@ def draw_ipr(ax: Any, flow: Trajectory, onset: float = math.nan) -> None:
     values = flow.ipr[:, :, 0]
     for local, color, name in ((True, ORANGE, "ends localized"), (False, BLUE, "ends otherwise")):
         for place, value in enumerate(values[(values[:, -1] > threshold) == local]):
-            ax.plot(flow.times, value, color=color, lw=0.9, alpha=0.7, label=name if place == 0 else None)
+            ax.plot(
+                flow.times,
+                value,
+                color=color,
+                lw=0.9,
+                alpha=0.7,
+                label=name if place == 0 else None,
+            )
     ax.axhline(threshold, color="black", ls="--", lw=1, label="localized from here")
     ax.set_ylim(0, ax.get_ylim()[1])
     if math.isfinite(onset):
-        ax.plot([onset] * 2, ax.get_ylim(), color=GREEN, ls="-.", lw=1.2, label=f"onset, median {onset:.3g}")
+        ax.plot(
+            [onset] * 2,
+            ax.get_ylim(),
+            color=GREEN,
+            ls="-.",
+            lw=1.2,
+            label=f"onset, median {onset:.3g}",
+        )
     first, last = float(flow.times[1]), float(flow.times[-1])
     ax.set_xscale("symlog", linthresh=first, linscale=0.5)
-    ax.set_xticks([0, *10.0 ** np.arange(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1)])
+    ax.set_xticks(
+        [0, *10.0 ** np.arange(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1)]
+    )
     ax.minorticks_off()
     ax.set_xlim(0, last)
     ax.set_xlabel("flow time")
@@ -142,8 +186,17 @@ def prediction_figure(task: Discrimination, prediction: Prediction) -> Any:
         say(add_panel(figure, grid[0, 2:4], "law of one site"), "not known in closed form")
         say(add_panel(figure, grid[0, 4:], "amplifier"), "needs the law of one site")
     else:
-        draw_law(add_panel(figure, grid[0, 2:4], f"one site: excess kurtosis {_shown(law.excess_kurtosis)}"), law)
-        note = "idle: elliptical data" if prediction.elliptical else f"index {_shown(prediction.amplifier_index)}"
+        draw_law(
+            add_panel(
+                figure, grid[0, 2:4], f"one site: excess kurtosis {_shown(law.excess_kurtosis)}"
+            ),
+            law,
+        )
+        note = (
+            "idle: elliptical data"
+            if prediction.elliptical
+            else f"index {_shown(prediction.amplifier_index)}"
+        )
         draw_amplifier(add_panel(figure, grid[0, 4:], f"amplifier, {note}"), law)
     if flow is not None:
         draw_first_start(figure, grid[1, :3], flow)

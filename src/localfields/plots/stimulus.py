@@ -18,7 +18,13 @@ def draw_sample(ax: Any, x: np.ndarray, shape: tuple[int, ...], color: str = BLU
     """One sample: a curve on a ring, a picture on a torus (its first two axes)."""
     if len(shape) == 1:
         ax.axhline(0, color=GRAY, lw=0.5)
-        ax.plot(np.arange(shape[0]), x, color=color, lw=1.2, drawstyle="steps-mid" if shape[0] <= 200 else "default")
+        ax.plot(
+            np.arange(shape[0]),
+            x,
+            color=color,
+            lw=1.2,
+            drawstyle="steps-mid" if shape[0] <= 200 else "default",
+        )
         ax.set_xlim(-0.5, shape[0] - 0.5)
         ax.locator_params(axis="x", integer=True)
     else:
@@ -34,7 +40,9 @@ def draw_covariance(ax: Any, stimulus: Stimulus, x: np.ndarray | None = None) ->
     exact = stimulus.covariance()
     if exact.shape != stimulus.shape:
         limit = float(np.abs(exact).max())
-        ax.imshow(exact.reshape(stimulus.size, stimulus.size), cmap="RdBu_r", vmin=-limit, vmax=limit)
+        ax.imshow(
+            exact.reshape(stimulus.size, stimulus.size), cmap="RdBu_r", vmin=-limit, vmax=limit
+        )
         ax.locator_params(integer=True)
         ax.set_xlabel("site")
         return
@@ -43,7 +51,15 @@ def draw_covariance(ax: Any, stimulus: Stimulus, x: np.ndarray | None = None) ->
     half = np.arange(n // 2 + 1)
     ax.axhline(0, color=GRAY, lw=0.5)
     if x is not None:
-        ax.plot(half, _sample_covariance(x, stimulus.shape)[half], "o", color=ORANGE, ms=3, mew=0, label="samples")
+        ax.plot(
+            half,
+            _sample_covariance(x, stimulus.shape)[half],
+            "o",
+            color=ORANGE,
+            ms=3,
+            mew=0,
+            label="samples",
+        )
     ax.plot(half, line[half], color=BLUE, lw=1.4, label="exact")
     ax.set_xlabel("distance")
 
@@ -89,7 +105,11 @@ def save_overview(stimulus: Stimulus, x: np.ndarray, path: Path) -> None:
     ax = figure.add_subplot(grid[:, 3])
     draw_marginal(ax, stimulus, x)
     law = stimulus.marginal()
-    tail = "" if law is None else f", excess kurtosis {round(law.excess_kurtosis, 6) + 0:.3g}".replace("inf", "∞")
+    tail = (
+        ""
+        if law is None
+        else f", excess kurtosis {round(law.excess_kurtosis, 6) + 0:.3g}".replace("inf", "∞")
+    )
     ax.set_title(f"marginal{tail}", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
     figure.suptitle(repr(stimulus)[:120], fontsize=9)

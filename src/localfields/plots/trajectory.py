@@ -12,11 +12,17 @@ from ..trajectory import Trajectory, localized_from
 from .stimulus import BLUE, GRAY, draw_sample
 
 
-def draw_fields(ax: Any, run: Trajectory, member: int = 0, neuron: int = 0, curves: int = 40) -> None:
+def draw_fields(
+    ax: Any, run: Trajectory, member: int = 0, neuron: int = 0, curves: int = 40
+) -> None:
     """A field over flow time: early is pale, late is dark. On a torus, the last field as a picture."""
     from matplotlib import colormaps
 
-    fields = run.weights[member, :, neuron] if "weights" in run.series else run.final[None, member, neuron]
+    fields = (
+        run.weights[member, :, neuron]
+        if "weights" in run.series
+        else run.final[None, member, neuron]
+    )
     if len(run.shape) > 1:
         draw_sample(ax, fields[-1], run.shape)
         return
@@ -44,7 +50,9 @@ def save_overview(run: Trajectory, path: Path) -> None:
 
     torus = len(run.shape) > 1
     rows, columns = (3, 4) if torus else (2, 2)
-    places = [(m, k) for m in range(run.num_members) for k in range(run.initial.shape[1])][: rows * columns]
+    places = [(m, k) for m in range(run.num_members) for k in range(run.initial.shape[1])][
+        : rows * columns
+    ]
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     grid = figure.add_gridspec(2, 3)
     fields = grid[:, :2].subgridspec(rows, columns)
@@ -61,7 +69,9 @@ def save_overview(run: Trajectory, path: Path) -> None:
             border = localized_from(math.prod(run.shape))
             top = min(1.02, max(1.15 * float(np.nanmax(ratios, initial=0.0)), 1.5 * border))
             ax.axhline(border, color=GRAY, lw=0.8, ls="--")
-            ax.text(run.times.max(), border, "localized above ", fontsize=7, ha="right", va="bottom")
+            ax.text(
+                run.times.max(), border, "localized above ", fontsize=7, ha="right", va="bottom"
+            )
     ax.set_ylim(0, top)
     ax.set_title("inverse participation ratio", fontsize=9)
     ax = figure.add_subplot(grid[1, 2])

@@ -33,7 +33,11 @@ class Images:
     def __repr__(self) -> str:
         if self.embedded:
             return "None"
-        return repr(list(self.files)) if self.files else f"<{len(self.arrays)} images, {self.sha256[:12]}>"
+        return (
+            repr(list(self.files))
+            if self.files
+            else f"<{len(self.arrays)} images, {self.sha256[:12]}>"
+        )
 
     def planes(self) -> list[np.ndarray]:
         """Luminance of every image, (height, width), in float64."""
@@ -63,7 +67,11 @@ class ImageData:
             return _from_files(name, (), True)
         if isinstance(value, (str, os.PathLike)):
             return _from_files(name, _listed(name, os.fspath(value)), False)
-        if isinstance(value, Sequence) and value and all(isinstance(one, (str, os.PathLike)) for one in value):
+        if (
+            isinstance(value, Sequence)
+            and value
+            and all(isinstance(one, (str, os.PathLike)) for one in value)
+        ):
             return _from_files(name, tuple(os.fspath(one) for one in value), False)
         return _from_arrays(name, value)
 
@@ -73,7 +81,10 @@ class ImageData:
 
     def encode(self, value: Images) -> dict[str, Any]:
         """The JSON form: names and checksum."""
-        return {"files": "embedded" if value.embedded else list(value.files), "sha256": value.sha256}
+        return {
+            "files": "embedded" if value.embedded else list(value.files),
+            "sha256": value.sha256,
+        }
 
     def text(self, value: Any) -> str:
         """The default as the command line has it."""
@@ -82,18 +93,32 @@ class ImageData:
 
 def _again(name: str, plain: dict[str, Any]) -> Images:
     files, wanted = plain.get("files"), plain.get("sha256")
-    listed = files == "embedded" or (isinstance(files, list) and all(isinstance(one, str) for one in files))
+    listed = files == "embedded" or (
+        isinstance(files, list) and all(isinstance(one, str) for one in files)
+    )
     if not listed or not isinstance(wanted, str):
-        refuse(f"`{name}`", plain, "an object with `files` and `sha256`", "Give the name of a folder.")
+        refuse(
+            f"`{name}`", plain, "an object with `files` and `sha256`", "Give the name of a folder."
+        )
     if not files:
         if wanted not in _GIVEN:
             got = Said(f"the checksum {wanted[:12]} of images that are not here")
-            refuse(f"`{name}`", got, "images that this process knows", "Save them as files and give their folder.")
+            refuse(
+                f"`{name}`",
+                got,
+                "images that this process knows",
+                "Save them as files and give their folder.",
+            )
         return _GIVEN[wanted]
     found = _from_files(name, () if files == "embedded" else tuple(files), files == "embedded")
     if found.sha256 != wanted:
         got = Said(f"other images ({found.sha256[:12]} in place of {wanted[:12]})")
-        refuse(f"`{name}`", got, "the images of then", "Bring the old files back, or name the new ones.")
+        refuse(
+            f"`{name}`",
+            got,
+            "the images of then",
+            "Bring the old files back, or name the new ones.",
+        )
     return found
 
 
@@ -111,7 +136,9 @@ def _listed(name: str, path: str) -> tuple[str, ...]:
     found = sorted(str(one) for one in Path(path).iterdir() if one.suffix.lower() in SUFFIXES)
     if not found:
         got = Said(f"{path!r} with none")
-        refuse(f"`{name}`", got, "a folder with images", f"Their names end in {', '.join(SUFFIXES)}.")
+        refuse(
+            f"`{name}`", got, "a folder with images", f"Their names end in {', '.join(SUFFIXES)}."
+        )
     return tuple(found)
 
 
@@ -133,22 +160,38 @@ def _from_arrays(name: str, value: Any) -> Images:
     try:
         arrays = [np.asarray(one) for one in value]
     except (TypeError, ValueError):
-        refuse(f"`{name}`", value, FORMS, "Leave it out for the photographs that come with scikit-learn.")
-    if isinstance(value, np.ndarray) and (value.ndim == 2 or (value.ndim == 3 and value.shape[-1] in (3, 4))):
+        refuse(
+            f"`{name}`",
+            value,
+            FORMS,
+            "Leave it out for the photographs that come with scikit-learn.",
+        )
+    if isinstance(value, np.ndarray) and (
+        value.ndim == 2 or (value.ndim == 3 and value.shape[-1] in (3, 4))
+    ):
         arrays = [value]  # a single image
     for one in arrays:
         colors = one.ndim == 3 and one.shape[-1] in (1, 3, 4)
         if one.dtype.kind not in "biuf" or not (one.ndim == 2 or colors):
-            refuse(f"`{name}`", Said(f"an image of shape {one.shape}, {one.dtype}"), FORMS, "Check the order of axes.")
+            refuse(
+                f"`{name}`",
+                Said(f"an image of shape {one.shape}, {one.dtype}"),
+                FORMS,
+                "Check the order of axes.",
+            )
         if not np.isfinite(one).all():
-            refuse(f"`{name}`", Said("nan or infinite pixels"), "finite throughout", "Fill the gaps.")
+            refuse(
+                f"`{name}`", Said("nan or infinite pixels"), "finite throughout", "Fill the gaps."
+            )
     if not arrays:
         refuse(f"`{name}`", Said("none"), FORMS, "Give at least one image.")
     summed = hashlib.sha256()
     for one in arrays:
         summed.update(f"{one.dtype.str} {one.shape}".encode())
         summed.update(np.ascontiguousarray(one).data)
-    return _GIVEN.setdefault(summed.hexdigest(), Images((), False, summed.hexdigest(), tuple(arrays)))
+    return _GIVEN.setdefault(
+        summed.hexdigest(), Images((), False, summed.hexdigest(), tuple(arrays))
+    )
 
 
 def _opened(path: str) -> np.ndarray:
@@ -158,13 +201,17 @@ def _opened(path: str) -> np.ndarray:
         with Image.open(path) as image:
             if image.width * image.height > LARGEST_IMAGE:
                 got = Said(f"{image.width} × {image.height} pixels in {path!r}")
-                refuse("An image", got, f"of at most {LARGEST_IMAGE:g} pixels", "Cut it into parts.")
+                refuse(
+                    "An image", got, f"of at most {LARGEST_IMAGE:g} pixels", "Cut it into parts."
+                )
             plain = image.mode in ("L", "I", "F") or image.mode.startswith("I;16")
             return _luminance(np.asarray(image if plain else image.convert("RGB")))
     except InputError:
         raise
     except Exception as error:  # whatever the library makes of a broken file
-        got = Said(f"{path!r}, which cannot be read ({type(error).__name__}: {shorten(error, 100)})")
+        got = Said(
+            f"{path!r}, which cannot be read ({type(error).__name__}: {shorten(error, 100)})"
+        )
         refuse("An image", got, "a file that is whole", "Save it again, or leave it out.")
 
 

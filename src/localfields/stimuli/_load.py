@@ -70,7 +70,11 @@ class Source:
     def __repr__(self) -> str:
         if name := self.name:
             return repr(name)
-        return repr(self.values()) if self.small else f"<array of shape {self.shape}, {self.sha256[:12]}>"
+        return (
+            repr(self.values())
+            if self.small
+            else f"<array of shape {self.shape}, {self.sha256[:12]}>"
+        )
 
     @property
     def small(self) -> bool:
@@ -142,7 +146,11 @@ class Data:
             return None
         if value.small:
             return {"values": value.values(), "dtype": value.dtype}
-        where = {"path": value.path, "variable": value.variable} if value.path else {"shape": list(value.shape)}
+        where = (
+            {"path": value.path, "variable": value.variable}
+            if value.path
+            else {"shape": list(value.shape)}
+        )
         return {**where, "sha256": value.sha256}
 
     def text(self, value: Any) -> str:
@@ -175,8 +183,15 @@ def _again(name: str, plain: dict[str, Any], labels: bool) -> Source:
     variable = plain.get("variable") or ""
     found = read_file(name, f"{plain['path']}:{variable}" if variable else plain["path"], labels)
     if found.sha256 != wanted:
-        got = Said(f"other numbers in {plain['path']} ({found.sha256[:12]} in place of {wanted[:12]})")
-        refuse(f"`{name}`", got, "the data of then", "Bring the old file back, or give the new one by its name.")
+        got = Said(
+            f"other numbers in {plain['path']} ({found.sha256[:12]} in place of {wanted[:12]})"
+        )
+        refuse(
+            f"`{name}`",
+            got,
+            "the data of then",
+            "Bring the old file back, or give the new one by its name.",
+        )
     return found
 
 
@@ -202,16 +217,28 @@ def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
     what, dtype, shape = f"`{name}`", np.dtype(dtype), tuple(int(n) for n in shape)
     where = f" in {path}" if path else ""
     if dtype.kind not in "biuf":
-        refuse(what, Said(f"elements of type {dtype}{where}"), "plain numbers", "Convert them to float first.")
+        refuse(
+            what,
+            Said(f"elements of type {dtype}{where}"),
+            "plain numbers",
+            "Convert them to float first.",
+        )
     if labels:
         if math.prod(shape) != max(shape, default=0) or max(shape, default=0) < 2:
-            refuse(what, Said(f"shape {shape}{where}"), "one number a sample", "Give a list of labels.")
+            refuse(
+                what, Said(f"shape {shape}{where}"), "one number a sample", "Give a list of labels."
+            )
         column = np.asarray(opened()[:]).reshape(-1, 1)
         shape, opened = column.shape, lambda: column
     elif not 2 <= len(shape) <= MOST_AXES:
         refuse(what, Said(f"shape {shape}{where}"), f"an array of 2 to {MOST_AXES} axes", ONE_A_ROW)
     elif shape[0] < 2 or math.prod(shape[1:]) < 2:
-        refuse(what, Said(f"shape {shape}{where}"), "at least two samples of at least two sites", ONE_A_ROW)
+        refuse(
+            what,
+            Said(f"shape {shape}{where}"),
+            "at least two samples of at least two sites",
+            ONE_A_ROW,
+        )
     summed = hashlib.sha256(f"{dtype.newbyteorder('=').str} {shape}".encode())
     low, high, missing = math.inf, -math.inf, 0
     for piece in _pieces(opened, shape, dtype):
@@ -225,7 +252,12 @@ def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
         got = Said(f"{missing} that are nan or infinite, of {math.prod(shape)}{where}")
         refuse(what, got, "finite numbers throughout", "Drop those samples, or fill the gaps.")
     if low == high:
-        refuse(what, Said(f"{low:g} throughout{where}"), "numbers that vary", "Check that the right array was saved.")
+        refuse(
+            what,
+            Said(f"{low:g} throughout{where}"),
+            "numbers that vary",
+            "Check that the right array was saved.",
+        )
     return Source(path, variable, summed.hexdigest(), shape, dtype.str, opened)
 
 
@@ -239,16 +271,28 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
         path, _, variable = text.rpartition(":")
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        refuse(f"`{name}`", text, f"a file ending in {', '.join(SUFFIXES)}", "In Python, an array can be given, too.")
+        refuse(
+            f"`{name}`",
+            text,
+            f"a file ending in {', '.join(SUFFIXES)}",
+            "In Python, an array can be given, too.",
+        )
     if variable and suffix in SINGLE:
-        refuse(f"`{name}`", text, f"without a name after {path}", f"A {suffix} file holds one array.")
+        refuse(
+            f"`{name}`", text, f"without a name after {path}", f"A {suffix} file holds one array."
+        )
     try:
         state = os.stat(path)
     except (OSError, ValueError) as error:
         got = Said(f"{path!r} ({shorten(getattr(error, 'strerror', None) or error)})")
         refuse(f"`{name}`", got, "a file that can be read", "Check its name and folder.")
     if not state.st_size:
-        refuse(f"`{name}`", Said(f"the empty file {path!r}"), "a file of numbers", "Check that it was written.")
+        refuse(
+            f"`{name}`",
+            Said(f"the empty file {path!r}"),
+            "a file of numbers",
+            "Check that it was written.",
+        )
     key = (os.path.abspath(path), variable, labels, state.st_size, state.st_mtime_ns)
     found = _FILES.get(key)  # a file that has not changed is not looked through again
     if found is None or found.path != path:
@@ -268,14 +312,21 @@ def _read(name: str, path: str, variable: str, labels: bool, size: int) -> Sourc
     except MemoryError:
         _too_large(name, path, size)
     except Exception as error:  # whatever a library makes of a broken file
-        got = Said(f"{path!r}, which cannot be read ({type(error).__name__}: {shorten(error, 100)})")
+        got = Said(
+            f"{path!r}, which cannot be read ({type(error).__name__}: {shorten(error, 100)})"
+        )
         refuse(f"`{name}`", got, f"a {suffix} file that is whole", "Write it again.")
 
 
 def _too_large(name: str, path: str, size: int) -> NoReturn:
     got = Said(f"{size / 1e9:.2g} GB in {path!r}")
     advice = "Save it with `np.save` as .npy: that is read a piece at a time, whatever its size."
-    refuse(f"`{name}`", got, f"at most {LARGEST_WHOLE / 1e9:.2g} GB where it must be read as a whole", advice)
+    refuse(
+        f"`{name}`",
+        got,
+        f"at most {LARGEST_WHOLE / 1e9:.2g} GB where it must be read as a whole",
+        advice,
+    )
 
 
 def _no_objects(name: str, path: str, what: str) -> NoReturn:
@@ -293,7 +344,10 @@ def _npy(name: str, path: str, variable: str) -> Found:
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(file)
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     if version not in read:
         raise ValueError(f"format version {version}")
     return read[version](file)
@@ -307,7 +361,10 @@ def _choose(name: str, path: str, variable: str, known: list[str], usual: tuple[
         return variable
     likely = known if len(known) == 1 else [one for one in known if one in usual]
     if len(likely) != 1:
-        got, advice = Said(", ".join(known) or "none"), f"Name one: {path}:{known[0] if known else 'x'}."
+        got, advice = (
+            Said(", ".join(known) or "none"),
+            f"Name one: {path}:{known[0] if known else 'x'}.",
+        )
         refuse(f"The arrays of {path!r} that `{name}` may mean", got, "one", advice)
     return likely[0]
 
@@ -320,18 +377,27 @@ def _npz(name: str, path: str, variable: str) -> Found:
                 with archive.open(member) as file:
                     headers[member.removesuffix(".npy")] = _header(file)
     several = [one for one, (shape, _, _) in headers.items() if len(shape) >= 2]
-    chosen = _choose(name, path, variable, list(headers) if variable else several or list(headers), ("x", "data"))
+    chosen = _choose(
+        name, path, variable, list(headers) if variable else several or list(headers), ("x", "data")
+    )
     shape, _, dtype = headers[chosen]
     if dtype.hasobject:
         _no_objects(name, path, "pickled objects")
-    if math.prod(shape) * dtype.itemsize > LARGEST_WHOLE:  # asked of the header, as an archive may unpack to anything
+    if (
+        math.prod(shape) * dtype.itemsize > LARGEST_WHOLE
+    ):  # asked of the header, as an archive may unpack to anything
         _too_large(name, path, math.prod(shape) * dtype.itemsize)
     with np.load(path, allow_pickle=False) as archive:
         array = np.ascontiguousarray(archive[chosen])
     return Found(variable, array.shape, array.dtype, lambda: array)
 
 
-PLAIN_MATLAB = {"double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+PLAIN_MATLAB = {
+    "double",
+    "single",
+    "logical",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
 
 
 def _mat(name: str, path: str, variable: str) -> Found:
@@ -340,7 +406,12 @@ def _mat(name: str, path: str, variable: str) -> Found:
     with open(path, "rb") as file:
         if file.read(128)[:20].startswith(b"MATLAB 7.3") or zipfile.is_zipfile(path):
             advice = "In Matlab, save(…, '-v7'); or convert it to .npy."
-            refuse(f"`{name}`", Said(f"{path!r} of version 7.3 (HDF5)"), "a .mat file of version 5 to 7", advice)
+            refuse(
+                f"`{name}`",
+                Said(f"{path!r} of version 7.3 (HDF5)"),
+                "a .mat file of version 5 to 7",
+                advice,
+            )
     listed = {one: (shape, kind) for one, shape, kind in scipy.io.whosmat(path)}
     plain = [one for one, (_, kind) in listed.items() if kind in PLAIN_MATLAB]
     if not plain or (variable in listed and variable not in plain):
@@ -370,13 +441,25 @@ def _csv(name: str, path: str, variable: str) -> Found:
             widths[len(parts)] += 1
             if len(widths) > 1:
                 width = widths.most_common(1)[0][0]
-                got = Said(f"{len(parts)} numbers in line {place} of {path!r} after lines of {width}")
-                refuse(f"`{name}`", got, "as many in every line", "One sample a line, sites joined by commas.")
+                got = Said(
+                    f"{len(parts)} numbers in line {place} of {path!r} after lines of {width}"
+                )
+                refuse(
+                    f"`{name}`",
+                    got,
+                    "as many in every line",
+                    "One sample a line, sites joined by commas.",
+                )
             try:
                 rows.append(np.array(parts, dtype=np.float64))
             except ValueError:
                 got = Said(f"{shorten(line, 40)!r} in line {place} of {path!r}")
-                refuse(f"`{name}`", got, "numbers joined by commas", "Only the first line may hold names.")
+                refuse(
+                    f"`{name}`",
+                    got,
+                    "numbers joined by commas",
+                    "Only the first line may hold names.",
+                )
     array = np.stack(rows) if rows else np.zeros((0, 0))
     return Found("", array.shape, array.dtype, lambda: array)
 
@@ -392,7 +475,12 @@ def _zarr(name: str, path: str, variable: str) -> Found:
     try:
         import zarr  # pyright: ignore[reportMissingImports]
     except ImportError:
-        refuse(f"`{name}`", path, "a format that is installed", "Run `pip install zarr`, or save it as .npy.")
+        refuse(
+            f"`{name}`",
+            path,
+            "a format that is installed",
+            "Run `pip install zarr`, or save it as .npy.",
+        )
     found = zarr.open(store=path, mode="r")
     array = found if hasattr(found, "oindex") else None  # or a group of arrays
     if array is None or variable:
@@ -408,7 +496,9 @@ class _Zarr:
         self.array = array
 
     def __getitem__(self, which: Any) -> np.ndarray:
-        return np.asarray(self.array[which] if isinstance(which, slice) else self.array.oindex[which])
+        return np.asarray(
+            self.array[which] if isinstance(which, slice) else self.array.oindex[which]
+        )
 
 
 READERS: dict[str, Callable[[str, str, str], Found]] = {

@@ -114,9 +114,16 @@ class Stimulus(Spec):
 
         covariance = self.covariance()
         if covariance.shape != self.shape:
-            return DenseGaussian(self.shape, covariance.reshape(self.size, self.size), offset=self.mean())
+            return DenseGaussian(
+                self.shape, covariance.reshape(self.size, self.size), offset=self.mean()
+            )
         variance = float(covariance.flat[0])
-        return Gaussian(self.shape, offset=self.mean(), scale=math.sqrt(variance), kernel=Given(covariance / variance))
+        return Gaussian(
+            self.shape,
+            offset=self.mean(),
+            scale=math.sqrt(variance),
+            kernel=Given(covariance / variance),
+        )
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -133,7 +140,12 @@ def as_key(key: Any) -> Any:
         or (key.shape == (2,) and key.dtype == jnp.uint32)
     ):
         return key
-    refuse("`key`", key, "one JAX random key or a whole number", "For example `jax.random.key(0)`, or simply 0.")
+    refuse(
+        "`key`",
+        key,
+        "one JAX random key or a whole number",
+        "For example `jax.random.key(0)`, or simply 0.",
+    )
 
 
 def lattice_field(default: tuple[int, ...] = (40,), most_axes: int = 3) -> Any:
@@ -142,7 +154,9 @@ def lattice_field(default: tuple[int, ...] = (40,), most_axes: int = 3) -> Any:
         kind = Shape(1, "This stimulus lives on a ring: give (40,) for 40 sites.")
     else:
         kind = Shape(most_axes)
-    return declare(default, kind, symbol="N", help="lattice: 40 sites on a ring, or 30x30 on a torus")
+    return declare(
+        default, kind, symbol="N", help="lattice: 40 sites on a ring, or 30x30 on a torus"
+    )
 
 
 def lengthscale_field(default: float = 3.0) -> Any:

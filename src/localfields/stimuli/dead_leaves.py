@@ -32,10 +32,17 @@ class DeadLeaves(Stimulus):
 
     shape: tuple[int, ...] = lattice_field((16, 16))
     smallest: float = number(1.0, low=0, symbol="r₋", help="smallest radius, in sites")
-    ratio: float = number(8.0, low=1, symbol="r₊/r₋", help="largest radius, in units of the smallest")
-    leaves: int = declare(200, Count(high=100_000), symbol="K", help="how many leaves; the background is behind them")
+    ratio: float = number(
+        8.0, low=1, symbol="r₊/r₋", help="largest radius, in units of the smallest"
+    )
+    leaves: int = declare(
+        200, Count(high=100_000), symbol="K", help="how many leaves; the background is behind them"
+    )
     gray: Marginal = declare(
-        Uniform(), Nested("marginal"), symbol="F", help="law of a leaf's gray, such as uniform, two-point or laplace"
+        Uniform(),
+        Nested("marginal"),
+        symbol="F",
+        help="law of a leaf's gray, such as uniform, two-point or laplace",
     )
 
     @classmethod
@@ -62,14 +69,20 @@ class DeadLeaves(Stimulus):
         """Paint from the back to the front: the last leaf on a site is the first that is seen."""
         dtype, axes = working_dtype(), len(self.shape)
         for_gray, for_leaves = jax.random.split(key)
-        gray = self.gray.from_normal(jax.random.normal(for_gray, (num, self.leaves + 1), dtype)).astype(dtype)
+        gray = self.gray.from_normal(
+            jax.random.normal(for_gray, (num, self.leaves + 1), dtype)
+        ).astype(dtype)
         low, high = (jnp.asarray(one, dtype) ** -axes for one in (self.smallest, self.largest))
 
         def paint(leaf: Any, x: jax.Array) -> jax.Array:
             for_radius, for_place = jax.random.split(jax.random.fold_in(for_leaves, leaf))
             # P(r > s) = (s^−d − r₊^−d)/(r₋^−d − r₊^−d); compared by squares, which are whole numbers on the lattice.
-            radius = (high + (low - high) * jax.random.uniform(for_radius, (num,), dtype)) ** (-1 / axes)
-            place = jax.random.randint(for_place, (axes, num, 1), 0, jnp.asarray(self.shape).reshape(-1, 1, 1))
+            radius = (high + (low - high) * jax.random.uniform(for_radius, (num,), dtype)) ** (
+                -1 / axes
+            )
+            place = jax.random.randint(
+                for_place, (axes, num, 1), 0, jnp.asarray(self.shape).reshape(-1, 1, 1)
+            )
             square = jnp.zeros((num,) + (1,) * axes, dtype)
             for axis, n in enumerate(self.shape):
                 apart = jnp.abs(jnp.arange(n)[None, :] - place[axis])
@@ -78,7 +91,9 @@ class DeadLeaves(Stimulus):
             ahead = (num,) + (1,) * axes
             return jnp.where(square <= (radius**2).reshape(ahead), gray[:, leaf].reshape(ahead), x)
 
-        back = jnp.broadcast_to(gray[:, self.leaves].reshape((num,) + (1,) * axes), (num, *self.shape))
+        back = jnp.broadcast_to(
+            gray[:, self.leaves].reshape((num,) + (1,) * axes), (num, *self.shape)
+        )
         return jax.lax.fori_loop(0, self.leaves, paint, back).reshape(num, self.size)
 
     def covariance(self) -> np.ndarray:

@@ -47,7 +47,10 @@ class EllipticalLaw(Colored):
         white = jax.random.normal(for_direction, (num, *self.shape), working_dtype())
         length = jnp.sqrt(jnp.sum(white.reshape(num, -1) ** 2, axis=1))
         factor = self.stretch(for_radius, length)
-        return colored(white, self.kernel, self.shape, self.xi).reshape(num, self.size) * factor[:, None]
+        return (
+            colored(white, self.kernel, self.shape, self.xi).reshape(num, self.size)
+            * factor[:, None]
+        )
 
     def covariance(self) -> np.ndarray:
         """The kernel's correlation."""
@@ -93,13 +96,17 @@ def _gamma(key: Any, order: jax.Array, like: jax.Array) -> jax.Array:
     """
     d = order - 1 / 3
 
-    def propose(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def propose(
+        state: tuple[jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         turn, value, taken = state
         for_normal, for_uniform = jax.random.split(jax.random.fold_in(key, turn))
         z = jax.random.normal(for_normal, like.shape, like.dtype)
         cube = (1 + z / jnp.sqrt(9 * d)) ** 3
         bound = 0.5 * z**2 + d * (1 - cube + jnp.log(jnp.maximum(cube, jnp.finfo(like.dtype).tiny)))
-        accepted = (cube > 0) & (-jax.random.exponential(for_uniform, like.shape, like.dtype) < bound)
+        accepted = (cube > 0) & (
+            -jax.random.exponential(for_uniform, like.shape, like.dtype) < bound
+        )
         return turn + 1, jnp.where(accepted & ~taken, d * cube, value), taken | accepted
 
     start = jnp.zeros((), jnp.int32), jnp.ones_like(like), jnp.zeros(like.shape, bool)
@@ -170,7 +177,10 @@ class Elliptical(EllipticalLaw):
     shape: tuple[int, ...] = lattice_field()
     xi: float = lengthscale_field()
     radial: Tabulated = declare(
-        _flat_radius(), Nested("marginal", as_law), symbol="R", help="law of the radius: its quantile function"
+        _flat_radius(),
+        Nested("marginal", as_law),
+        symbol="R",
+        help="law of the radius: its quantile function",
     )
     kernel: Kernel = kernel_field()
 
@@ -179,9 +189,19 @@ class Elliptical(EllipticalLaw):
         """Evaluate functions; put the radius at E R² = 1."""
         radial = Nested("marginal", as_law).check("radial", given["radial"])
         if not isinstance(radial, Tabulated):
-            refuse("`radial`", radial, "a quantile function", "Give a function u ↦ r, or a `Tabulated` law.")
+            refuse(
+                "`radial`",
+                radial,
+                "a quantile function",
+                "Give a function u ↦ r, or a `Tabulated` law.",
+            )
         if radial.table[0] < 0:
-            refuse("`radial`", Said(f"radii from {radial.table[0]:g}"), "a law on r ≥ 0", "A radius is not negative.")
+            refuse(
+                "`radial`",
+                Said(f"radii from {radial.table[0]:g}"),
+                "a law on r ≥ 0",
+                "A radius is not negative.",
+            )
         length = math.hypot(radial.mean, radial.sd)
         if abs(length - 1) > SETTLED:  # otherwise a copy would differ in its last bits
             radial = Tabulated(radial.table / length)

@@ -70,7 +70,9 @@ class GaussianCopula(Colored):
         check_row("wanted", row, row.shape)
         for name in ("shape", "xi", "kernel"):
             if name in values:
-                refuse(f"`{name}`", values[name], "left out", "It follows from the wanted correlation.")
+                refuse(
+                    f"`{name}`", values[name], "left out", "It follows from the wanted correlation."
+                )
         law = cls(shape=row.shape, xi=0.1, **values).marginal()
         return cls(shape=row.shape, kernel=Given(latent_row(law, row)), **values)
 
@@ -196,7 +198,12 @@ class Copula(GaussianCopula):
         """Evaluate a kernel given as a function; put the marginal at mean zero and unit variance."""
         law = Nested("marginal", as_law).check("marginal_law", given["marginal_law"])
         if isinstance(law, SphereProjection):
-            refuse("`marginal_law`", law, "a law that a copula can sample", "Use an elliptical stimulus instead.")
+            refuse(
+                "`marginal_law`",
+                law,
+                "a law that a copula can sample",
+                "Use an elliptical stimulus instead.",
+            )
         return settle_kernel(given) | {"marginal_law": law.standardized()}  # type: ignore[attr-defined]
 
     @property
@@ -214,7 +221,10 @@ class DenseGaussian(Stimulus):
 
     shape: tuple[int, ...] = lattice_field((2,))
     matrix: np.ndarray = declare(
-        ((1.0, 0.0), (0.0, 1.0)), Row(axes=2), symbol="Σ", help="covariance matrix, (size, size), sites in C order"
+        ((1.0, 0.0), (0.0, 1.0)),
+        Row(axes=2),
+        symbol="Σ",
+        help="covariance matrix, (size, size), sites in C order",
     )
     offset: float = number(0.0, symbol="μ", help="mean of every coordinate")
     root: np.ndarray = derived(lambda stimulus: stimulus._root())
@@ -222,9 +232,19 @@ class DenseGaussian(Stimulus):
     def _root(self) -> np.ndarray:
         if self.matrix.shape != (self.size, self.size):
             advice = "Give one row and one column a site."
-            refuse("`matrix`", Said(f"shape {self.matrix.shape}"), f"of shape {(self.size, self.size)}", advice)
+            refuse(
+                "`matrix`",
+                Said(f"shape {self.matrix.shape}"),
+                f"of shape {(self.size, self.size)}",
+                advice,
+            )
         if np.abs(self.matrix - self.matrix.T).max() > 1e-9 * np.abs(self.matrix).max():
-            refuse("`matrix`", Said("one that is not symmetric"), "a covariance", "Average it with its transpose.")
+            refuse(
+                "`matrix`",
+                Said("one that is not symmetric"),
+                "a covariance",
+                "Average it with its transpose.",
+            )
         values, vectors = np.linalg.eigh(self.matrix)
         if not self.matrix.any():
             refuse("`matrix`", Said("zero throughout"), "a covariance", "Some site must vary.")

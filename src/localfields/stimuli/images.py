@@ -28,7 +28,11 @@ class ImagePatches(Rows):
         (10, 64)
     """
 
-    source: Any = declare(None, ImageData(), help="folder or file of images; embedded: the photographs of scikit-learn")
+    source: Any = declare(
+        None,
+        ImageData(),
+        help="folder or file of images; embedded: the photographs of scikit-learn",
+    )
     shape: tuple[int, ...] = declare(
         (16, 16),
         Shape(2, "Give (16, 16) for patches of 16 by 16 pixels."),
@@ -37,11 +41,18 @@ class ImagePatches(Rows):
     )
     patches: int = declare(20_000, Count(low=2, high=10**7), help="how many patches are cut")
     blur: float = number(
-        0.0, low=0, high=1000, closed=True, symbol="σ", help="width of a Gaussian blur of the images, in pixels"
+        0.0,
+        low=0,
+        high=1000,
+        closed=True,
+        symbol="σ",
+        help="width of a Gaussian blur of the images, in pixels",
     )
     zoom: int = declare(1, Count(high=1000), help="pixels an axis that are averaged into one")
     normalize: str = declare(
-        "standard", Choice(("standard", "log", "none")), help="each image to mean 0 and variance 1; its logarithm; no"
+        "standard",
+        Choice(("standard", "log", "none")),
+        help="each image to mean 0 and variance 1; its logarithm; no",
     )
     places: int = declare(0, Count(low=0, high=2**62), help="seed of where patches are cut")
     preprocess: tuple[Any, ...] = preprocess_field((Center(), Scale()))
@@ -51,7 +62,12 @@ class ImagePatches(Rows):
     def __check_init__(self):
         """Refuse a patch that is no plane."""
         if len(self.shape) != 2:
-            refuse("`shape`", self.shape, "two numbers", "Give (16, 16) for patches of 16 by 16 pixels.")
+            refuse(
+                "`shape`",
+                self.shape,
+                "two numbers",
+                "Give (16, 16) for patches of 16 by 16 pixels.",
+            )
 
     @property
     def num(self) -> int:
@@ -70,14 +86,28 @@ class ImagePatches(Rows):
     def _cut(self) -> np.ndarray:
         if 8 * self.patches * self.size > LARGEST_HELD:
             most = LARGEST_HELD // (8 * self.size)
-            refuse("`patches`", self.patches, f"at most {most} of this size", "Or save patches as .npy, for `Samples`.")
+            refuse(
+                "`patches`",
+                self.patches,
+                f"at most {most} of this size",
+                "Or save patches as .npy, for `Samples`.",
+            )
         source: Images = self.source
         planes = [self._seen(plane) for plane in source.planes()]
-        room = np.array([[max(0, n - m + 1) for n, m in zip(one.shape, self.shape, strict=True)] for one in planes])
+        room = np.array(
+            [
+                [max(0, n - m + 1) for n, m in zip(one.shape, self.shape, strict=True)]
+                for one in planes
+            ]
+        )
         places = room.prod(axis=1)
         if not places.any():
-            got = Said(f"{' × '.join(map(str, self.shape))} in images of {planes[0].shape} and such")
-            refuse("A patch", got, "smaller than an image", "Take a smaller `shape`, or less `zoom`.")
+            got = Said(
+                f"{' × '.join(map(str, self.shape))} in images of {planes[0].shape} and such"
+            )
+            refuse(
+                "A patch", got, "smaller than an image", "Take a smaller `shape`, or less `zoom`."
+            )
         generator = np.random.default_rng(self.places)
         which = generator.choice(len(planes), self.patches, p=places / places.sum())
         corner = np.floor(generator.random((self.patches, 2)) * room[which]).astype(int)

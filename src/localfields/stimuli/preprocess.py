@@ -39,7 +39,9 @@ class Applied:
         """
         if self.backward is None:
             advice = "Contrast normalization forgets every sample's own mean and contrast."
-            refuse("A step to undo", Said("one without an inverse"), "one that has an inverse", advice)
+            refuse(
+                "A step to undo", Said("one without an inverse"), "one that has an inverse", advice
+            )
         return self.backward(np.asarray(rows, np.float64))
 
 
@@ -53,7 +55,9 @@ class Preprocess(Spec):
         """Look at samples, (num, size) on a lattice of this shape, and return what is done to any."""
 
 
-def fit_all(steps: tuple[Preprocess, ...], samples: np.ndarray, shape: tuple[int, ...]) -> list[Applied]:
+def fit_all(
+    steps: tuple[Preprocess, ...], samples: np.ndarray, shape: tuple[int, ...]
+) -> list[Applied]:
     """Fit steps one after another, each to what the ones before it leave."""
     fitted = []
     for place, step in enumerate(steps):
@@ -99,7 +103,9 @@ class Center(Preprocess):
 class Scale(Preprocess):
     """Divide by the standard deviation, so that the variance is one."""
 
-    each: str = declare("site", Choice(("site", "all")), help="every site by its own deviation, or all by one")
+    each: str = declare(
+        "site", Choice(("site", "all")), help="every site by its own deviation, or all by one"
+    )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """Deviations over the samples; a site that never varies is left alone."""
@@ -125,9 +131,15 @@ class Whiten(Preprocess):
         True
     """
 
-    method: str = declare("zca", Choice(("zca", "pca")), help="keep the sites, or turn to principal components")
+    method: str = declare(
+        "zca", Choice(("zca", "pca")), help="keep the sites, or turn to principal components"
+    )
     cutoff: float = number(
-        1e-6, low=0, high=1, symbol="c", help="directions below this part of the largest variance are dropped"
+        1e-6,
+        low=0,
+        high=1,
+        symbol="c",
+        help="directions below this part of the largest variance are dropped",
     )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
@@ -186,7 +198,9 @@ class LowPass(Filter):
 class DifferenceOfGaussians(Filter):
     """Center minus surround, as retinal ganglion cells see: no response to a constant."""
 
-    center: float = number(0.5, low=0, closed=True, symbol="σ_c", help="width of the center, in sites")
+    center: float = number(
+        0.5, low=0, closed=True, symbol="σ_c", help="width of the center, in sites"
+    )
     surround: float = number(1.5, low=0, symbol="σ_s", help="width of the surround, in sites")
 
     def __check_init__(self):
@@ -206,12 +220,15 @@ class ContrastNormalize(Preprocess):
     A sample's contrast is √(variance + floor² · mean variance), so that faint ones are not made as loud as others.
     """
 
-    floor: float = number(0.1, low=0, closed=True, help="contrast at which amplification ends, of the usual one")
+    floor: float = number(
+        0.1, low=0, closed=True, help="contrast at which amplification ends, of the usual one"
+    )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """The usual contrast, over the samples."""
         spread = [
-            np.asarray(samples[i : i + CHUNK], np.float64).var(axis=1).sum() for i in range(0, len(samples), CHUNK)
+            np.asarray(samples[i : i + CHUNK], np.float64).var(axis=1).sum()
+            for i in range(0, len(samples), CHUNK)
         ]
         least = self.floor**2 * sum(spread) / len(samples)
 
@@ -237,7 +254,9 @@ class Saturate(Preprocess):
         [[-1.0, 1.0]]
     """
 
-    gain: float = number(1.0, low=0, symbol="g", help="steepness at zero, in units of one standard deviation")
+    gain: float = number(
+        1.0, low=0, symbol="g", help="steepness at zero, in units of one standard deviation"
+    )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """The root mean square over the samples."""
@@ -245,16 +264,21 @@ class Saturate(Preprocess):
 
         mean, variance = moments(samples, matrix=False)
         slope = self.gain / (np.sqrt(np.mean(variance + mean**2)) or 1.0)
-        below_one = 1 - np.finfo(np.float64).epsneg  # what has become ±1 comes back as the least that does
+        below_one = (
+            1 - np.finfo(np.float64).epsneg
+        )  # what has become ±1 comes back as the least that does
         return Applied(
-            lambda rows: erf(slope * rows), lambda rows: erfinv(np.clip(rows, -below_one, below_one)) / slope
+            lambda rows: erf(slope * rows),
+            lambda rows: erfinv(np.clip(rows, -below_one, below_one)) / slope,
         )
 
 
 class Window(Preprocess):
     """Fade samples out toward the edge of a patch, so that its borders, which meet on the torus, do."""
 
-    width: float = number(0.35, low=0, symbol="s", help="deviation of the Gaussian window, of the shortest axis")
+    width: float = number(
+        0.35, low=0, symbol="s", help="deviation of the Gaussian window, of the shortest axis"
+    )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """A Gaussian window around the middle of the patch."""

@@ -66,7 +66,11 @@ class Pulse(Stimulus):
     def marginal(self) -> Marginal:
         """±1, or 0 and 1 with the fraction covered."""
         p = self.coverage()
-        return TwoPoint() if self.coding == "signs" else Empirical(np.array([0.0, 1.0]), np.array([1 - p, p]))
+        return (
+            TwoPoint()
+            if self.coding == "signs"
+            else Empirical(np.array([0.0, 1.0]), np.array([1 - p, p]))
+        )
 
     def covariance(self) -> np.ndarray:
         """From the chance that two sites both lie in the pulse."""
@@ -96,7 +100,9 @@ class SinglePulse(Pulse):
         if not self.shortest <= self.longest <= min(self.shape):
             got = Said(f"lengths from {self.shortest} to {self.longest} on {self.shape}")
             advice = "Every axis must hold the longest pulse."
-            refuse("`shortest` and `longest`", got, f"in order and at most {min(self.shape)}", advice)
+            refuse(
+                "`shortest` and `longest`", got, f"in order and at most {min(self.shape)}", advice
+            )
         if self.shortest == min(self.shape) == max(self.shape) and self.coding == "zero-one":
             advice = "Shorten it, or use the coding by signs."
             refuse("`shortest`", self.shortest, "less than the whole lattice", advice)
@@ -124,7 +130,9 @@ class SinglePulse(Pulse):
         result = np.ones(self.shape)
         for axis, n in enumerate(self.shape):
             d = np.arange(n)[:, None]
-            overlap = np.maximum(self._lengths() - d, 0) + np.where(d > 0, np.maximum(self._lengths() - n + d, 0), 0)
+            overlap = np.maximum(self._lengths() - d, 0) + np.where(
+                d > 0, np.maximum(self._lengths() - n + d, 0), 0
+            )
             result = result * along(overlap.mean(axis=1), axis, len(self.shape)) / n
         return result
 
@@ -139,7 +147,9 @@ class BlockPulse(Pulse):
     """
 
     shape: tuple[int, ...] = lattice_field()
-    length: int = declare(4, Count(), symbol="ℓ", help="length of a block, in sites; it divides the lattice")
+    length: int = declare(
+        4, Count(), symbol="ℓ", help="length of a block, in sites; it divides the lattice"
+    )
     coding: str = _coding_field()
 
     def __check_init__(self):

@@ -102,7 +102,9 @@ class Rows(Stimulus):
         else:
             flat = covariance.reshape(self.size, self.size)
             sd = np.sqrt(np.diag(flat))
-            apart = np.stack([np.roll(far, by, range(far.ndim)).ravel() for by in np.ndindex(self.shape)])
+            apart = np.stack(
+                [np.roll(far, by, range(far.ndim)).ravel() for by in np.ndindex(self.shape)]
+            )
             correlation = (flat / np.outer(sd, sd))[apart >= 0.9 * far.max()]
         return bool(np.sqrt(np.mean(correlation**2)) < DEPENDENT)
 
@@ -143,7 +145,11 @@ class Rows(Stimulus):
                 site = (np.arange(n) + generator.integers(0, n, (len(x), 1))) % n
                 x = np.take_along_axis(x, along(site, axis, len(self.shape)), axis + 1)
             x = x.reshape(len(x), self.size)
-        return x * generator.choice([-1.0, 1.0], (len(x), 1)).astype(x.dtype) if self.sign_symmetric else x
+        return (
+            x * generator.choice([-1.0, 1.0], (len(x), 1)).astype(x.dtype)
+            if self.sign_symmetric
+            else x
+        )
 
     def sample(self, key: Any, num: int) -> jax.Array:
         """Draw rows; of streamed data, from all of the file. See `Stimulus.sample`."""
@@ -170,10 +176,16 @@ class Rows(Stimulus):
 
     def site_means(self) -> np.ndarray:
         """Mean of every site, of the lattice's shape."""
-        means = self._remembered("means", lambda: sum(piece.sum(axis=0) for piece in self.pieces()) / self.num)
+        means = self._remembered(
+            "means", lambda: sum(piece.sum(axis=0) for piece in self.pieces()) / self.num
+        )
         if self.sign_symmetric:
             return np.zeros(self.shape)
-        return np.full(self.shape, means.mean()) if self.translation_invariant else means.reshape(self.shape)
+        return (
+            np.full(self.shape, means.mean())
+            if self.translation_invariant
+            else means.reshape(self.shape)
+        )
 
     def mean(self) -> float:
         """Mean over rows and sites; what is rounding beside the spread counts as zero."""
@@ -187,7 +199,9 @@ class Rows(Stimulus):
             return self._remembered("row", self._row)
         if self.size > LARGEST_MATRIX:
             advice = "Take smaller patches, or symmetry='shifts', whose covariance is a row."
-            refuse("The sites for a covariance matrix", self.size, f"at most {LARGEST_MATRIX}", advice)
+            refuse(
+                "The sites for a covariance matrix", self.size, f"at most {LARGEST_MATRIX}", advice
+            )
         return self._remembered("matrix", self._matrix)
 
     def _row(self) -> np.ndarray:
@@ -255,12 +269,19 @@ class Samples(Rows):
         ((10, 64), (8, 8))
     """
 
-    data: Any = declare(PLACEHOLDER, Data(), help="file of samples, one a row: .npy, .npz, .mat, .csv or .zarr")
+    data: Any = declare(
+        PLACEHOLDER, Data(), help="file of samples, one a row: .npy, .npz, .mat, .csv or .zarr"
+    )
     shape: tuple[int, ...] = declare(
-        (), Shape(), symbol="N", help="lattice of one sample, where the data do not tell: 40, or 30x30"
+        (),
+        Shape(),
+        symbol="N",
+        help="lattice of one sample, where the data do not tell: 40, or 30x30",
     )
     classes: Any = declare(None, Data(labels=True), help="file of labels, one number a sample")
-    chosen: int = declare(0, Count(low=-(2**31), high=2**31), help="the label whose samples are taken")
+    chosen: int = declare(
+        0, Count(low=-(2**31), high=2**31), help="the label whose samples are taken"
+    )
     preprocess: tuple[Any, ...] = preprocess_field()
     symmetry: str = symmetry_field()
     rows: np.ndarray = derived(lambda stimulus: stimulus._prepared()[0])
@@ -271,7 +292,11 @@ class Samples(Rows):
         data = Data().check("data", given["data"])
         assert data is not None
         shape = given["shape"]
-        shape = data.shape[1:] if shape is None or np.size(shape) == 0 else Shape().check("shape", shape)
+        shape = (
+            data.shape[1:]
+            if shape is None or np.size(shape) == 0
+            else Shape().check("shape", shape)
+        )
         if math.prod(shape) != math.prod(data.shape[1:]):
             sites = math.prod(data.shape[1:])
             advice = f"A sample of the data has {data.shape[1:]}."
@@ -303,11 +328,15 @@ class Samples(Rows):
         width = self.size * np.dtype(dtype).itemsize
         if num * width > LARGEST_HELD:
             # Always the same part of the same data, so that whoever asks again is told the same.
-            part = np.sort(np.random.default_rng(0).choice(num, max(2, POOL // width), replace=False))
+            part = np.sort(
+                np.random.default_rng(0).choice(num, max(2, POOL // width), replace=False)
+            )
             which_held = part if which is None else which[part]
             raw = self.data.take(which_held).reshape(-1, self.size)
         elif which is None:
-            raw = np.concatenate([piece.reshape(-1, self.size).astype(dtype) for piece in self.data.pieces()])
+            raw = np.concatenate(
+                [piece.reshape(-1, self.size).astype(dtype) for piece in self.data.pieces()]
+            )
         else:
             raw = self.data.take(which).reshape(-1, self.size)
         fitted = fit_all(self.preprocess, raw, self.shape)
@@ -334,12 +363,16 @@ def check_rows(rows: np.ndarray) -> None:
     finite = np.isfinite(rows).all()
     if not finite or np.ptp(rows) == 0:
         got = Said("one number throughout" if finite else "nan or infinite numbers")
-        refuse("What the steps of `preprocess` leave", got, "numbers that vary", "Leave a step out.")
+        refuse(
+            "What the steps of `preprocess` leave", got, "numbers that vary", "Leave a step out."
+        )
 
 
 def _labels(given: Any, data: Source) -> Source | None:
     labels = Data(labels=True).check("classes", given)
     if labels is not None and labels.num != data.num:
         got = Said(f"{labels.num} labels for {data.num} samples")
-        refuse("`classes`", got, "one number a sample", "Labels and samples must be of one recording.")
+        refuse(
+            "`classes`", got, "one number a sample", "Labels and samples must be of one recording."
+        )
     return labels

@@ -18,20 +18,36 @@ def to_arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
     Raises:
         InputError: When its parts do not fit together, or are no plain values.
     """
-    plain = {name: pack(getattr(trajectory, name), name) for name in ("specification", "manifest", "stopped")}
+    plain = {
+        name: pack(getattr(trajectory, name), name)
+        for name in ("specification", "manifest", "stopped")
+    }
     about = json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
     try:
         parse(about, "a description")
     except Damaged as error:
-        refuse("The specification of a trajectory", Said(str(error)), "small", "Keep large values elsewhere.")
-    arrays = {name: np.asarray(getattr(trajectory, name)) for name in ("steps", "times", "initial", "final")}
+        refuse(
+            "The specification of a trajectory",
+            Said(str(error)),
+            "small",
+            "Keep large values elsewhere.",
+        )
+    arrays = {
+        name: np.asarray(getattr(trajectory, name))
+        for name in ("steps", "times", "initial", "final")
+    }
     arrays |= {f"series.{name}": np.asarray(values) for name, values in trajectory.series.items()}
     arrays |= {f"events.{name}": np.asarray(values) for name, values in trajectory.events.items()}
     arrays["outcome.kind"] = np.array([one.kind for one in trajectory.outcome], dtype=np.str_)
     arrays["outcome.step"] = np.array([one.step for one in trajectory.outcome], dtype=np.int64)
     arrays["about"] = np.frombuffer(about, np.uint8)
     if wrong := _misfit(arrays):
-        refuse("A trajectory", Said(wrong), "one whose parts fit together", "See `Trajectory` for the shapes.")
+        refuse(
+            "A trajectory",
+            Said(wrong),
+            "one whose parts fit together",
+            "See `Trajectory` for the shapes.",
+        )
     return arrays
 
 
@@ -49,12 +65,18 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Trajectory:
         raise Damaged(wrong)
     about = unpack(parse(arrays["about"].tobytes(), "a description"))
     kinds = {"specification": dict, "manifest": dict, "stopped": str}
-    if about.keys() != kinds.keys() or not all(isinstance(about[name], kind) for name, kind in kinds.items()):
+    if about.keys() != kinds.keys() or not all(
+        isinstance(about[name], kind) for name, kind in kinds.items()
+    ):
         raise Damaged("a description that is not one of a trajectory")
     ends = zip(arrays["outcome.kind"].tolist(), arrays["outcome.step"].tolist(), strict=True)
 
     def group(prefix: str) -> dict[str, np.ndarray]:
-        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        return {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
 
     return Trajectory(
         **{name: arrays[name] for name in ("steps", "times", "initial", "final")},
@@ -75,6 +97,11 @@ def _misfit(arrays: dict[str, np.ndarray]) -> str | None:
         return f"first fields of shape {initial.shape} and last ones of {final.shape}"
     if kind.shape != (len(initial),) or step.shape != kind.shape:
         return f"outcomes of {kind.size} members of {len(initial)}"
-    if about.ndim != 1 or about.dtype != np.uint8 or kind.dtype.kind != "U" or step.dtype.kind != "i":
+    if (
+        about.ndim != 1
+        or about.dtype != np.uint8
+        or kind.dtype.kind != "U"
+        or step.dtype.kind != "i"
+    ):
         return "outcomes or a description of another type"
     return None

@@ -34,7 +34,9 @@ class Checkpoint:
         except Damaged as error:
             if not self.path.exists() and not self.path.is_symlink():
                 return None  # cleared by another process in the meantime
-            warnings.warn(f"A checkpoint is damaged and was left out: {error} ({self.path}).", stacklevel=2)
+            warnings.warn(
+                f"A checkpoint is damaged and was left out: {error} ({self.path}).", stacklevel=2
+            )
             return None
 
     def save(self, arrays: Mapping[str, np.ndarray]) -> None:

@@ -48,7 +48,9 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> str:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             # A fixed date: the same arrays make the same file.
-            with archive.open(zipfile.ZipInfo(_member(name)), "w", force_zip64=array.nbytes > 2**30) as member:
+            with archive.open(
+                zipfile.ZipInfo(_member(name)), "w", force_zip64=array.nbytes > 2**30
+            ) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         archive.comment = b"0" * SEAL
     body, _ = _hash(file)
@@ -100,7 +102,12 @@ def _check(arrays: Mapping[str, np.ndarray]) -> None:
     size = sum(_extent(array.shape, array.dtype) for array in arrays.values())
     if size > LARGEST:
         advice = "Record less often, or only reductions such as ('ipr', 'loss')."
-        refuse("The arrays of one run", Said(f"{size / 1e9:.1f} GB"), f"at most {LARGEST / 1e9:g} GB", advice)
+        refuse(
+            "The arrays of one run",
+            Said(f"{size / 1e9:.1f} GB"),
+            f"at most {LARGEST / 1e9:g} GB",
+            advice,
+        )
     if len(arrays) > MOST:
         refuse("The number of arrays", len(arrays), f"at most {MOST}", "Stack some of them.")
 
@@ -108,7 +115,9 @@ def _check(arrays: Mapping[str, np.ndarray]) -> None:
 def _is_legal(dtype: np.dtype) -> bool:
     # `type` tells numpy's own numbers from those that other libraries register under the same letters.
     strings = dtype.kind == "U" and 0 < dtype.itemsize <= 4 * LONGEST
-    return strings or (dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.type.__module__ == "numpy")
+    return strings or (
+        dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.type.__module__ == "numpy"
+    )
 
 
 def _extent(shape: tuple[int, ...], dtype: np.dtype) -> int:
@@ -150,7 +159,11 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     for info in members:
         if not _MEMBER.fullmatch(info.filename) or info.orig_filename != info.filename:
             raise Damaged("arrays with names that are none of arrays")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits or info.compress_size != info.file_size:
+        if (
+            info.compress_type != zipfile.ZIP_STORED
+            or info.flag_bits
+            or info.compress_size != info.file_size
+        ):
             raise Damaged("arrays that are compressed or encrypted")
     # Nothing is compressed, so members that say to be larger than the file lie, or lie over one another.
     if sum(info.file_size for info in members) > size:
@@ -174,7 +187,9 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
             raise Damaged("arrays of another size than they say")
         flat = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
         done = 0
-        while block := member.read(BLOCK):  # to the very end, where the archive's own checksum is compared
+        while block := member.read(
+            BLOCK
+        ):  # to the very end, where the archive's own checksum is compared
             flat[done : done + len(block)] = np.frombuffer(block, np.uint8)
             done += len(block)
     if done != flat.size:

@@ -108,7 +108,11 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write beside a file and move into its place: readers see the old one or the new one, whole."""
     for name in os.listdir(path.parent):
-        if name.startswith(f".{path.name}-") and name.endswith(".part") and is_old(path.parent / name):
+        if (
+            name.startswith(f".{path.name}-")
+            and name.endswith(".part")
+            and is_old(path.parent / name)
+        ):
             (path.parent / name).unlink(missing_ok=True)
     part = path.parent / f".{path.name}-{secrets.token_hex(8)}.part"
     try:

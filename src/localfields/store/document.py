@@ -104,7 +104,12 @@ def pack(value: Any, name: str) -> Any:
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
         return pack(value.tolist(), name)
     kind = type(value).__name__
-    refuse(f"`{name}`", Said(f"a {kind} in it"), "plain values", "Numbers, texts, lists and dicts can be stored.")
+    refuse(
+        f"`{name}`",
+        Said(f"a {kind} in it"),
+        "plain values",
+        "Numbers, texts, lists and dicts can be stored.",
+    )
 
 
 def unpack(value: Any) -> Any:

@@ -60,7 +60,11 @@ class Entry:
 def describe(trajectory: Trajectory, seeds: Any) -> dict[str, Any]:
     """What is written beside the arrays: when, by what, and how it ended."""
     made = dict(trajectory.manifest)
-    timed = [made[name] for name in ("compile_seconds", "run_seconds") if isinstance(made.get(name), (int, float))]
+    timed = [
+        made[name]
+        for name in ("compile_seconds", "run_seconds")
+        if isinstance(made.get(name), (int, float))
+    ]
     manifest = {
         "localfields": __version__,
         "commit": commit(),
@@ -110,7 +114,9 @@ def commit() -> str | None:
     def git(*words: str) -> str | None:
         try:
             command = ["git", "-C", str(here), *words]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False, env=settings)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=10, check=False, env=settings
+            )
         except (OSError, subprocess.SubprocessError):
             return None
         return done.stdout.strip() if done.returncode == 0 else None
@@ -154,7 +160,10 @@ def read_head(digest: str, handle: int) -> tuple[str, dict[str, Any]]:
     if sha256(spec) != digest:
         raise Damaged("a spec.json that is not the one of its name")
     parts = {"digest": str, "created": str, "manifest": dict, "metrics": dict, "checksums": dict}
-    if not all(isinstance(meta.get(name), kind) for name, kind in parts.items()) or meta["digest"] != digest:
+    if (
+        not all(isinstance(meta.get(name), kind) for name, kind in parts.items())
+        or meta["digest"] != digest
+    ):
         raise Damaged("the meta.json of another run")
     checksums = meta["checksums"]
     if checksums.get("spec.json") != digest or not isinstance(checksums.get("arrays.npz"), str):

@@ -16,7 +16,9 @@ from ..trajectory import Trajectory
 SUFFIXES = (".nc", ".csv", ".npz")
 
 
-def export(trajectory: Trajectory, path: str | Path, *, digest: str = "", overwrite: bool = False) -> None:
+def export(
+    trajectory: Trajectory, path: str | Path, *, digest: str = "", overwrite: bool = False
+) -> None:
     """Write a trajectory as netCDF (.nc), as a table (.csv: one row a member and record), or as arrays (.npz).
 
     Args:
@@ -40,19 +42,37 @@ def _netcdf(trajectory: Trajectory, path: Path, digest: str) -> None:
     try:
         data.to_netcdf(path, engine="scipy")
     except (ValueError, TypeError) as error:
-        refuse("A run for netCDF", Said(shorten(error)), "of names and types that netCDF knows", "Export to .npz.")
+        refuse(
+            "A run for netCDF",
+            Said(shorten(error)),
+            "of names and types that netCDF knows",
+            "Export to .npz.",
+        )
 
 
 def _npz(trajectory: Trajectory, path: Path, digest: str) -> None:
-    texts = {name: json.dumps(getattr(trajectory, name), default=str) for name in ("specification", "manifest")}
-    arrays: dict[str, Any] = {name: getattr(trajectory, name) for name in ("steps", "times", "initial", "final")}
+    texts = {
+        name: json.dumps(getattr(trajectory, name), default=str)
+        for name in ("specification", "manifest")
+    }
+    arrays: dict[str, Any] = {
+        name: getattr(trajectory, name) for name in ("steps", "times", "initial", "final")
+    }
     arrays |= {f"{name}_time": when for name, when in trajectory.events.items()}
-    arrays |= {**texts, "digest": digest, "outcome": np.array([str(one) for one in trajectory.outcome], dtype=np.str_)}
+    arrays |= {
+        **texts,
+        "digest": digest,
+        "outcome": np.array([str(one) for one in trajectory.outcome], dtype=np.str_),
+    }
     np.savez(path, allow_pickle=False, **{**trajectory.series, **arrays})
 
 
 def _csv(trajectory: Trajectory, path: Path, digest: str) -> None:
-    columns = [f"{name}{place}" for name, values in trajectory.series.items() for place in _places(values.shape[2:])]
+    columns = [
+        f"{name}{place}"
+        for name, values in trajectory.series.items()
+        for place in _places(values.shape[2:])
+    ]
     times = np.broadcast_to(trajectory.times, (trajectory.num_members, len(trajectory.steps)))
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
@@ -60,7 +80,9 @@ def _csv(trajectory: Trajectory, path: Path, digest: str) -> None:
         for member, outcome in enumerate(trajectory.outcome):
             for record, step in enumerate(trajectory.steps):
                 found = [values[member, record].ravel() for values in trajectory.series.values()]
-                cells = [str(cell) for values in found for cell in values]  # as many digits as read back the same
+                cells = [
+                    str(cell) for values in found for cell in values
+                ]  # as many digits as read back the same
                 table.writerow([member, step, str(times[member, record]), outcome, *cells])
 
 

@@ -47,7 +47,12 @@ class Filter:
         """
         found = _FORM.fullmatch(text)
         if not found:
-            refuse("A filter", text, "a field, one of = != < <= > >= and a value", "For example gain=100.")
+            refuse(
+                "A filter",
+                text,
+                "a field, one of = != < <= > >= and a value",
+                "For example gain=100.",
+            )
         return cls(found[1], "=" if found[2] == "==" else found[2], found[3])
 
     @functools.cached_property
@@ -90,7 +95,11 @@ def choose(entries: Sequence[Entry], filters: Sequence[Filter]) -> list[Entry]:
         one = min(unseen, key=lambda one: one.field)
         known = sorted({name for entry in entries for name in fields(_plain(entry))})
         near = difflib.get_close_matches(one.names[-1], known, n=1, cutoff=0.5)
-        advice = f"Did you mean `{near[0]}`?" if near else "`localfields runs show` prints a run's fields."
+        advice = (
+            f"Did you mean `{near[0]}`?"
+            if near
+            else "`localfields runs show` prints a run's fields."
+        )
         refuse("The field of a filter", one.field, "one that a run in the store has", advice)
     return chosen
 
@@ -107,7 +116,9 @@ def fields(plain: dict[str, Any], only: Collection[str] | None = None) -> Fields
     return found
 
 
-def _collect(value: Any, path: tuple[str, ...], last: str, found: Fields, only: Collection[str] | None) -> None:
+def _collect(
+    value: Any, path: tuple[str, ...], last: str, found: Fields, only: Collection[str] | None
+) -> None:
     if isinstance(value, dict):
         kind = value.get("type")
         if isinstance(kind, str) and "/" in kind:
@@ -165,5 +176,10 @@ def _ordered(value: Any, text: str, compare: Any) -> bool:
         return compare(value, text)  # dates and versions
     number = _number(text)
     if number is None and value is not None and not isinstance(value, bool):
-        refuse("The value of a filter", Said(f"{text!r}"), "a number, as its field is one", "For example steps>=1000.")
+        refuse(
+            "The value of a filter",
+            Said(f"{text!r}"),
+            "a number, as its field is one",
+            "For example steps>=1000.",
+        )
     return value is not None and not isinstance(value, bool) and compare(value, number)

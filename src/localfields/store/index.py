@@ -18,13 +18,22 @@ VERSION = 1
 LARGEST = 1 << 16  # characters of a specification that are kept in the index
 PATIENCE = 1.0  # seconds to wait for another process that writes it
 
-_TABLE = "CREATE TABLE entries (digest TEXT PRIMARY KEY, stamp TEXT, spec TEXT, meta TEXT) WITHOUT ROWID"
+_TABLE = (
+    "CREATE TABLE entries (digest TEXT PRIMARY KEY, stamp TEXT, spec TEXT, meta TEXT) WITHOUT ROWID"
+)
 # The index is there but cannot be used now, which says nothing against what is in it.
-_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+_PASSING = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+}
 _PASSING |= {sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_AUTH}
 
 
-def gather(root: Path, names: list[str], read: Callable[[str], Entry]) -> tuple[list[Entry], dict[str, Damaged]]:
+def gather(
+    root: Path, names: list[str], read: Callable[[str], Entry]
+) -> tuple[list[Entry], dict[str, Damaged]]:
     """Every entry, read from its own files only when the index does not know it.
 
     Args:
@@ -51,7 +60,11 @@ def gather(root: Path, names: list[str], read: Callable[[str], Entry]) -> tuple[
         except Damaged as error:
             damaged[digest] = error
     gone = known.keys() - set(names)
-    fresh = [(digest, stamp, one.spec, json.dumps(one.meta)) for digest, stamp, one in fresh if len(one.spec) < LARGEST]
+    fresh = [
+        (digest, stamp, one.spec, json.dumps(one.meta))
+        for digest, stamp, one in fresh
+        if len(one.spec) < LARGEST
+    ]
     if fresh or gone:
         _update(path, fresh, sorted(gone))
     return found, damaged
@@ -71,7 +84,11 @@ def _entry(digest: str, row: tuple[Any, ...] | None, stamp: str) -> Entry | None
     except (TypeError, ValueError, RecursionError):
         return None
     parts = ("manifest", "metrics", "created")
-    return Entry(digest, row[1], meta) if isinstance(meta, dict) and all(part in meta for part in parts) else None
+    return (
+        Entry(digest, row[1], meta)
+        if isinstance(meta, dict) and all(part in meta for part in parts)
+        else None
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -103,7 +120,11 @@ def _load(path: Path) -> dict[str, tuple[Any, ...]]:
         return {row[0]: row[1:] for row in rows}
     except sqlite3.Error as error:
         _forget(path, error)
-    except (ValueError, OverflowError, MemoryError):  # texts that are none, in a file that was changed
+    except (
+        ValueError,
+        OverflowError,
+        MemoryError,
+    ):  # texts that are none, in a file that was changed
         _forget(path, None)
     return {}
 
@@ -112,7 +133,9 @@ def _update(path: Path, fresh: list[tuple[str, ...]], gone: list[str]) -> None:
     try:
         with contextlib.closing(_connect(path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("DELETE FROM entries WHERE digest = ?", [(digest,) for digest in gone])
+            connection.executemany(
+                "DELETE FROM entries WHERE digest = ?", [(digest,) for digest in gone]
+            )
             connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", fresh)
             connection.execute("COMMIT")
     except sqlite3.Error as error:

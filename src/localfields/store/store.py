@@ -87,7 +87,9 @@ class Store:
 
     # -- entries ------------------------------------------------------------------------------------------------
 
-    def save(self, canonical: str, digest: str, trajectory: Trajectory, *, seeds: Any = None) -> Path:
+    def save(
+        self, canonical: str, digest: str, trajectory: Trajectory, *, seeds: Any = None
+    ) -> Path:
         """Store the result of a specification. An entry that is there already is kept.
 
         Args:
@@ -104,11 +106,21 @@ class Store:
         """
         _check_digest(digest)
         if sha256(canonical) != digest:
-            refuse("The digest of a specification", digest, "the SHA-256 of its canonical form", "Compute it again.")
+            refuse(
+                "The digest of a specification",
+                digest,
+                "the SHA-256 of its canonical form",
+                "Compute it again.",
+            )
         try:
             parse(canonical, "a text")
         except Damaged as error:
-            refuse("A specification", Said(str(error)), "a JSON object", "Give the canonical form of an experiment.")
+            refuse(
+                "A specification",
+                Said(str(error)),
+                "a JSON object",
+                "Give the canonical form of an experiment.",
+            )
         target = self.path / digest
         if digest not in self:
             arrays, meta = to_arrays(trajectory), {"digest": digest, **describe(trajectory, seeds)}
@@ -120,13 +132,19 @@ class Store:
                     lambda file: checksums.update({"arrays.npz": write_arrays(file, arrays)}),
                 )
                 size = (work / "arrays.npz").stat().st_size
-                meta = {**meta, "checksums": checksums, "metrics": {**meta["metrics"], "bytes": size}}
+                meta = {
+                    **meta,
+                    "checksums": checksums,
+                    "metrics": {**meta["metrics"], "bytes": size},
+                }
                 write_new(work / "meta.json", lambda file: file.write(seal(meta).encode()))
                 sync_folder(work)
                 if publish(work, target):
                     return target
         for problem in self.verify(digest):
-            raise InputError(problem.message)  # what is there is no result: do not drop this one in silence
+            raise InputError(
+                problem.message
+            )  # what is there is no result: do not drop this one in silence
         return target
 
     def load(self, digest: str) -> Trajectory:
@@ -166,7 +184,12 @@ class Store:
             listed = ", ".join(digest[: len(prefix) + 4] for digest in found[:3])
             advice = f"Add digits: {listed}{', …' if len(found) > 3 else ''}."
             refuse("The start of a digest", prefix, f"that of one run, not of {len(found)}", advice)
-        refuse("The start of a digest", prefix, "that of a run in the store", "`localfields runs list` shows them.")
+        refuse(
+            "The start of a digest",
+            prefix,
+            "that of a run in the store",
+            "`localfields runs list` shows them.",
+        )
 
     def list(self, filters: Iterable[str] = ()) -> Entries:
         """All entries that pass the filters, in the order in which they were stored; damaged ones are left out.
@@ -245,7 +268,10 @@ class Store:
         for name in os.listdir(tmp) if tmp.is_dir() and not tmp.is_symlink() else ():
             path = tmp / name.removesuffix(".lock")
             if _WORK.fullmatch(path.name) and is_old(tmp / name):
-                with contextlib.suppress(OSError), hold(path.with_name(f"{path.name}.lock"), wait=False) as free:
+                with (
+                    contextlib.suppress(OSError),
+                    hold(path.with_name(f"{path.name}.lock"), wait=False) as free,
+                ):
                     if free:
                         discard(path)
 
@@ -265,7 +291,12 @@ class Store:
         path = self.path / "sweeps" / f"{digest}.json"
         sealed = seal({"schema": SCHEMA, "digest": digest, "text": text})
         if len(sealed) > LARGEST:
-            refuse("A sweep", Said(f"{len(sealed)} bytes"), f"at most {LARGEST} bytes", "Divide it into several.")
+            refuse(
+                "A sweep",
+                Said(f"{len(sealed)} bytes"),
+                f"at most {LARGEST} bytes",
+                "Divide it into several.",
+            )
         with told("The store", path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, lambda file: file.write(sealed.encode()))
@@ -291,7 +322,12 @@ class Store:
                 raise Damaged("one of another name")
             return found["text"]
         except Newer as error:
-            refuse(f"The schema of the sweep {digest[:12]}", Said(str(error)), f"at most {SCHEMA}", _UPDATE)
+            refuse(
+                f"The schema of the sweep {digest[:12]}",
+                Said(str(error)),
+                f"at most {SCHEMA}",
+                _UPDATE,
+            )
         except Damaged as error:
             refuse(what, Said(str(error)), "as it was written", f"Remove {path} and run it again.")
 
@@ -338,7 +374,9 @@ class Store:
         return []
 
     def _read(self, digest: str) -> Entry:
-        return Entry(digest, *read_folder(f"{self.path}/{digest}", lambda handle: read_head(digest, handle)))
+        return Entry(
+            digest, *read_folder(f"{self.path}/{digest}", lambda handle: read_head(digest, handle))
+        )
 
     def _load(self, digest: str) -> Trajectory:
         def read(handle: int) -> Trajectory:
@@ -352,7 +390,12 @@ class Store:
         tmp = self.path / "tmp"
         tmp.mkdir(parents=True, exist_ok=True)
         if tmp.is_symlink():
-            refuse("The folder for work under way", str(tmp), "a folder, not a link to one", "Remove the link.")
+            refuse(
+                "The folder for work under way",
+                str(tmp),
+                "a folder, not a link to one",
+                "Remove the link.",
+            )
         if not self._cleaned:
             self._cleaned = True
             self.clean()

@@ -50,13 +50,20 @@ class Followed:
         return Plan(self.swept, self.stiff)
 
     def __call__(
-        self, times: np.ndarray, params: Mapping[str, Any] | None = None, begin: Any = 0.0, only: Any = None
+        self,
+        times: np.ndarray,
+        params: Mapping[str, Any] | None = None,
+        begin: Any = 0.0,
+        only: Any = None,
     ) -> Found:
         """Follow members through the times, (time,) or (member, time), from where they are at `begin`.
 
         With `only`, a mask, the others stay where they are.
         """
-        params = {name: np.asarray(values) for name, values in (self.params if params is None else params).items()}
+        params = {
+            name: np.asarray(values)
+            for name, values in (self.params if params is None else params).items()
+        }
         count = len(params["weights"])
         begin = np.broadcast_to(np.asarray(begin, np.float64), (count,))
         times = np.broadcast_to(times, (count, np.shape(times)[-1]))
@@ -69,11 +76,23 @@ class Followed:
             take = functools.partial(jax.tree.map, lambda leaf: leaf[rows])
             with jax.enable_x64(True):  # a setting of the thread
                 flow = take(self.flow) if self.swept else self.flow
-                found = _follow(self.plan, flow, take(params), begin[rows], times[rows], jnp.asarray(self.tolerance))
+                found = _follow(
+                    self.plan,
+                    flow,
+                    take(params),
+                    begin[rows],
+                    times[rows],
+                    jnp.asarray(self.tolerance),
+                )
                 return jax.tree.map(np.asarray, found)
 
-        still = {name: np.repeat(values[:, None], times.shape[1], axis=1) for name, values in params.items()}
-        result = Found(still, np.full(times.shape, np.nan), np.full(times.shape, np.nan), np.ones(count, bool))
+        still = {
+            name: np.repeat(values[:, None], times.shape[1], axis=1)
+            for name, values in params.items()
+        }
+        result = Found(
+            still, np.full(times.shape, np.nan), np.full(times.shape, np.nan), np.ones(count, bool)
+        )
         if not len(chosen):
             return result
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -96,8 +115,16 @@ class Followed:
         while True:
             stage = np.linspace(begin, min(until, max(FIRST_STAGE, 1.5 * begin)), STAGE + 1)[1:]
             before = parts[-1]
-            found = self(stage, {name: values[:, -1] for name, values in before.series.items()}, begin, moving)
-            found.loss[~moving], found.speed[~moving] = before.loss[~moving, -1:], before.speed[~moving, -1:]
+            found = self(
+                stage,
+                {name: values[:, -1] for name, values in before.series.items()},
+                begin,
+                moving,
+            )
+            found.loss[~moving], found.speed[~moving] = (
+                before.loss[~moving, -1:],
+                before.speed[~moving, -1:],
+            )
             parts.append(found)
             times.append(stage)
             begin = stage[-1]
@@ -115,16 +142,22 @@ class Followed:
 
         good = np.logical_and.reduce([part.good for part in parts])
         records = [dataclasses.replace(part, good=None) for part in parts]
-        return np.concatenate(times)[:keep], dataclasses.replace(jax.tree.map(joined, *records), good=good)
+        return np.concatenate(times)[:keep], dataclasses.replace(
+            jax.tree.map(joined, *records), good=good
+        )
 
     @functools.cached_property
     def start(self) -> Found:
         """Where the members begin, as one record."""
-        loss, speed = (np.asarray(values)[:, None] for values in _first_look(self.plan, self.flow, self.params))
+        loss, speed = (
+            np.asarray(values)[:, None] for values in _first_look(self.plan, self.flow, self.params)
+        )
         series = {name: np.asarray(first)[:, None] for name, first in self.params.items()}
         return Found(series, loss, speed, np.ones(len(loss), bool))
 
-    def since(self, found: Found, times: np.ndarray, localized: float = math.inf, rest: float = -1.0) -> np.ndarray:
+    def since(
+        self, found: Found, times: np.ndarray, localized: float = math.inf, rest: float = -1.0
+    ) -> np.ndarray:
         """Flow time from which on a member is localized, or at rest, until the end of the records; nan for never.
 
         The records tell between which two; between those the flow is followed again, and so on until they are close.
@@ -133,12 +166,17 @@ class Followed:
         def shows(records: Found) -> np.ndarray:
             if localized == math.inf:
                 return records.speed <= rest
-            ratios = inverse_participation_ratio(records.series["weights"], 1)  # nan for a neuron of zeros
+            ratios = inverse_participation_ratio(
+                records.series["weights"], 1
+            )  # nan for a neuron of zeros
             return np.fmax.reduce(ratios, axis=2) > localized
 
         count, num = found.loss.shape
         rows, within = np.arange(count), np.linspace(0, 1, self.num + 2)[None, 1:-1]
-        left, shown = {name: values[:, 0] for name, values in self.start.series.items()}, shows(self.start)
+        left, shown = (
+            {name: values[:, 0] for name, values in self.start.series.items()},
+            shows(self.start),
+        )
         begin, inner = np.zeros(count), np.broadcast_to(times, (count, num))
         end, now = inner[:, -1], found
         ever = always = np.zeros(count, bool)
@@ -148,7 +186,9 @@ class Followed:
             if look == 0:
                 ever, always = seen[:, -1], seen.all(axis=1)
             length = seen.shape[1] - 1
-            last = np.where(seen.all(axis=1), 0, length - (~seen[:, ::-1]).argmax(axis=1))  # that does not show it
+            last = np.where(
+                seen.all(axis=1), 0, length - (~seen[:, ::-1]).argmax(axis=1)
+            )  # that does not show it
             begin, end = at[rows, last], at[rows, last + 1]
             open_ = ever & ~always & (end - begin > CLOSE * end)
             if not open_.any():
@@ -180,14 +220,20 @@ class Found(eqx.Module):
 
 
 @functools.partial(jax.jit, static_argnames="plan")
-def _follow(plan: Plan, flow: Any, params: Params, begin: Any, times: Any, tolerance: jax.Array) -> Found:
+def _follow(
+    plan: Plan, flow: Any, params: Params, begin: Any, times: Any, tolerance: jax.Array
+) -> Found:
     """Integrate every member from its time `begin` (member,) through `times` (member, time)."""
     TRACES["solve"] += 1
-    over = jax.vmap(functools.partial(_one, plan, tolerance), in_axes=(0 if plan.swept else None, 0, 0, 0))
+    over = jax.vmap(
+        functools.partial(_one, plan, tolerance), in_axes=(0 if plan.swept else None, 0, 0, 0)
+    )
     return over(flow, params, begin, times)
 
 
-def _one(plan: Plan, tolerance: Any, flow: Any, params: Params, begin: jax.Array, times: jax.Array) -> Found:
+def _one(
+    plan: Plan, tolerance: Any, flow: Any, params: Params, begin: jax.Array, times: jax.Array
+) -> Found:
     found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, flow: jax.tree.map(jnp.negative, flow(y)[1])),
         diffrax.Kvaerno5() if plan.stiff else diffrax.Tsit5(),
@@ -216,7 +262,9 @@ def _first_look(plan: Plan, flow: Any, params: Params) -> tuple[jax.Array, jax.A
 def _look(flow: Any, params: Params) -> tuple[jax.Array, jax.Array]:
     """The loss, and how fast the parameters move relative to their length."""
     loss, gradient = flow(params)
-    length, speed = (sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)) for tree in (params, gradient))
+    length, speed = (
+        sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)) for tree in (params, gradient)
+    )
     return loss, jnp.sqrt(speed / jnp.maximum(length, 1e-300))
 
 

@@ -77,7 +77,9 @@ def solve(
         stiff = is_stiff(flow, swept, params, end) if solver == "auto" else solver == "stiff"
         num = STAGE if times is None else times.shape[-1]
         go = Followed(flow, swept, stiff, params, float(tolerance), num)
-        times, result = go.to_rest(float(until), float(rest)) if times is None else (times, go(times))
+        times, result = (
+            go.to_rest(float(until), float(rest)) if times is None else (times, go(times))
+        )
         onset = go.since(result, times, localized=localized_from(task.size))
         rested = go.since(result, times, rest=float(rest))
     specification = {
@@ -92,7 +94,9 @@ def solve(
         "solver": "stiff" if stiff else "explicit",
     }
     events, seconds = {"onset": onset, "rest": rested}, time.perf_counter() - clock
-    return _trajectory((count, network.hidden, *task.shape), times, params, result, specification, events, seconds)
+    return _trajectory(
+        (count, network.hidden, *task.shape), times, params, result, specification, events, seconds
+    )
 
 
 def _trajectory(
@@ -121,8 +125,14 @@ def _trajectory(
     )
 
 
-def _check(task: Any, theory: Any, network: Any, until: Any, rest: Any, tolerance: Any, solver: Any) -> None:
-    kinds = (("task", task, Discrimination), ("theory", theory, Theory), ("network", network, Network))
+def _check(
+    task: Any, theory: Any, network: Any, until: Any, rest: Any, tolerance: Any, solver: Any
+) -> None:
+    kinds = (
+        ("task", task, Discrimination),
+        ("theory", theory, Theory),
+        ("network", network, Network),
+    )
     for name, value, kind in kinds:
         if not isinstance(value, kind):
             refuse(f"`{name}`", value, f"a {kind.__name__}", f"For example `{_EXAMPLES[name]}`.")
@@ -156,13 +166,20 @@ def _outcome(good: Any, weights: np.ndarray) -> Outcome:
 
 
 def _start(
-    task: Discrimination, network: Network, initial: Any, members: int | None, seed: int | tuple[int, ...]
+    task: Discrimination,
+    network: Network,
+    initial: Any,
+    members: int | None,
+    seed: int | tuple[int, ...],
 ) -> tuple[dict[str, np.ndarray], int]:
     """Parameters of every member, and their number; drawn at the caller's precision, as `train` draws them."""
     given = None if initial is None else given_fields(initial, network.hidden, task.shape)
     several = None if given is None or len(given) == 1 else len(given)
     count = count_members(task, network, seed, members, {"`initial`": several})
-    params = {name: np.asarray(values) for name, values in initial_params(task, network, seed, count).items()}
+    params = {
+        name: np.asarray(values)
+        for name, values in initial_params(task, network, seed, count).items()
+    }
     if given is not None:
         params["weights"] = np.broadcast_to(given, (count, *given.shape[1:]))
     return params, count
@@ -174,5 +191,10 @@ def _check_times(times: Any, count: int) -> np.ndarray:
     if array.ndim not in (1, 2) or (array.ndim == 2 and len(array) != count):
         refuse("`times`", Said(f"shape {array.shape}"), f"(time,) or ({count}, time)", advice)
     if array.min() < 0 or (np.diff(array, axis=-1) <= 0).any():
-        refuse("`times`", Said("some that do not increase, or negative ones"), "increasing from 0 or later", advice)
+        refuse(
+            "`times`",
+            Said("some that do not increase, or negative ones"),
+            "increasing from 0 or later",
+            advice,
+        )
     return array

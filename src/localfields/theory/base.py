@@ -46,7 +46,9 @@ def covariance_of(values: np.ndarray, shape: tuple[int, ...]) -> Covariance:
     size = int(np.prod(shape))
     if values.shape != shape:
         return Covariance(jnp.asarray(values.reshape(size, size)), shape)
-    return Covariance(jnp.asarray(matrix(values) if size <= LARGEST_DENSE else spectrum(values)), shape)
+    return Covariance(
+        jnp.asarray(matrix(values) if size <= LARGEST_DENSE else spectrum(values)), shape
+    )
 
 
 class Response(eqx.Module):
@@ -143,7 +145,11 @@ def neuron_flow(
 def whole(stimulus: Stimulus) -> np.ndarray:
     """The covariance matrix of a class, (size, size)."""
     values = np.asarray(stimulus.covariance(), np.float64)
-    return matrix(values) if values.shape == stimulus.shape else values.reshape(stimulus.size, stimulus.size)
+    return (
+        matrix(values)
+        if values.shape == stimulus.shape
+        else values.reshape(stimulus.size, stimulus.size)
+    )
 
 
 def alike(task: Discrimination) -> list[np.ndarray]:
@@ -156,7 +162,12 @@ def alike(task: Discrimination) -> list[np.ndarray]:
 def check_neuron(name: str, task: Discrimination, network: Network) -> None:
     """Refuse a task or a network that is not one ReLU neuron on sign-symmetric classes."""
     if not isinstance(network, SingleNeuron) or network.activation != "relu":
-        refuse(f"The network for {name}", network, "SingleNeuron(activation='relu')", "The theory is of that neuron.")
+        refuse(
+            f"The network for {name}",
+            network,
+            "SingleNeuron(activation='relu')",
+            "The theory is of that neuron.",
+        )
     check_squares(name, task)
     for stimulus in task.stimuli:
         if not stimulus.sign_symmetric:
@@ -169,5 +180,10 @@ def check_squares(name: str, task: Discrimination) -> None:
     """Refuse a task that is not one task of mean squared error with one number a class."""
     if task.loss != "mse" or task.outputs != 1:
         got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
-        refuse(f"The task for {name}", got, "mean squared error with one number a class", "Use loss='mse'.")
+        refuse(
+            f"The task for {name}",
+            got,
+            "mean squared error with one number a class",
+            "Use loss='mse'.",
+        )
     task.require_one(f"for {name}")

@@ -24,7 +24,9 @@ class BestKnown(NeuronTheory):
         LinearResponse(slope='exact')
     """
 
-    frequencies: int = declare(256, Count(16, 16384), symbol="M", help="frequencies of the exact Ising response")
+    frequencies: int = declare(
+        256, Count(16, 16384), symbol="M", help="frequencies of the exact Ising response"
+    )
 
     def response_theory(self, stimulus: Stimulus) -> NeuronTheory:
         """The theory that describes a class."""
@@ -40,12 +42,19 @@ class BestKnown(NeuronTheory):
 def labelled(task: Discrimination) -> list[Stimulus]:
     """The classes that pull on a neuron: those whose label is not zero."""
     targets = task.targets()
-    return [stimulus for stimulus, target in zip(task.stimuli, targets, strict=True) if (target != 0).any()]
+    return [
+        stimulus
+        for stimulus, target in zip(task.stimuli, targets, strict=True)
+        if (target != 0).any()
+    ]
 
 
 def is_exact(task: Discrimination) -> bool:
     """Whether `BestKnown` describes every class that matters without approximation."""
-    return not any(isinstance(BestKnown().response_theory(stimulus), EffectiveFlow) for stimulus in labelled(task))
+    return not any(
+        isinstance(BestKnown().response_theory(stimulus), EffectiveFlow)
+        for stimulus in labelled(task)
+    )
 
 
 def exact_flow(task: Discrimination, network: Network) -> Flow | None:

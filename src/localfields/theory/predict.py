@@ -31,7 +31,9 @@ STARTS = 16
 UNTIL = 2000.0
 REST = 1e-4
 TOLERANCE = 1e-6
-FREQUENCIES = 64  # of the exact Ising flow: enough for where it ends, and four times faster than the default
+FREQUENCIES = (
+    64  # of the exact Ising flow: enough for where it ends, and four times faster than the default
+)
 AGREEMENT = 0.9  # of the starts must end alike for a verdict
 
 
@@ -91,16 +93,32 @@ class Prediction:
             ("because", self.reason),
             ("theory", self._theory()),
             ("excess kurtosis", _number(self.excess_kurtosis)),
-            ("critical kurtosis", f"{_number(self.critical_kurtosis)} (below it noise drives fields away from flat)"),
+            (
+                "critical kurtosis",
+                f"{_number(self.critical_kurtosis)} (below it noise drives fields away from flat)",
+            ),
             ("tail index", _number(self.tail_index)),
             ("amplifier index", _number(self.amplifier_index)),
             ("elliptical", "yes" if self.elliptical else "no"),
-            ("dominance ratio", f"{_number(self.dominance)} (of the closed-form bump; below 1 it is a steady state)"),
-            ("learning rate", f"below {_number(self.largest_rate)}; beyond, training oscillates and is not described"),
-            ("predicted IPR", f"{_number(self.ipr)}; {100 * self.localized_starts:.0f} % of the starts end localized"),
+            (
+                "dominance ratio",
+                f"{_number(self.dominance)} (of the closed-form bump; below 1 it is a steady state)",
+            ),
+            (
+                "learning rate",
+                f"below {_number(self.largest_rate)}; beyond, training oscillates and is not described",
+            ),
+            (
+                "predicted IPR",
+                f"{_number(self.ipr)}; {100 * self.localized_starts:.0f} % of the starts end localized",
+            ),
             ("onset", f"flow time {_number(self.onset)}"),
         ]
-        hidden = {"critical kurtosis": self.critical_kurtosis, "dominance ratio": self.dominance, "onset": self.onset}
+        hidden = {
+            "critical kurtosis": self.critical_kurtosis,
+            "dominance ratio": self.dominance,
+            "onset": self.onset,
+        }
         hidden |= {"amplifier index": self.amplifier_index, "predicted IPR": self.ipr}
         shown = [(name, text) for name, text in rows if not math.isnan(hidden.get(name, 0.0))]
         return "\n".join(f"{name:<18} {text}" for name, text in shown)
@@ -110,7 +128,9 @@ def _number(value: float) -> str:
     return "∞" if value == math.inf else f"{value:.4g}"
 
 
-def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0) -> Prediction:
+def predict(
+    task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0
+) -> Prediction:
     """Will a ReLU neuron on this task become localized?
 
     Args:
@@ -150,11 +170,22 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
     try:
         theory.flow(task, SingleNeuron())  # pyright: ignore[reportCallIssue]
     except InputError as error:
-        return Prediction("undecided", f"No theory here covers the task: {error}", "none", False, **facts)
+        return Prediction(
+            "undecided", f"No theory here covers the task: {error}", "none", False, **facts
+        )
     from ._solve import solve
 
     members = Count(high=10**7).check("starts", starts) if initial is None else None
-    flow = solve(task, theory, initial=initial, members=members, seed=seed, until=UNTIL, rest=REST, tolerance=TOLERANCE)
+    flow = solve(
+        task,
+        theory,
+        initial=initial,
+        members=members,
+        seed=seed,
+        until=UNTIL,
+        rest=REST,
+        tolerance=TOLERANCE,
+    )
     bump_from, wave_to = bump_and_wave(task.size, exact)
     ends = flow.ipr[:, -1, 0]
     localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
@@ -172,7 +203,9 @@ def predict(task: Discrimination, *, initial: Any = None, starts: int = STARTS, 
         field=flow.final[0, 0],
         ipr=float(np.median(ends)),
         peak=flow.peak[:, -1, 0],
-        onset=float(np.nanmedian(onset)) if np.isfinite(onset).any() and verdict != "oscillatory" else math.nan,
+        onset=float(np.nanmedian(onset))
+        if np.isfinite(onset).any() and verdict != "oscillatory"
+        else math.nan,
         localized_starts=localized,
         flow=flow,
     )
@@ -197,7 +230,9 @@ def _doubt(task: Discrimination, verdict: str, facts: dict[str, Any]) -> str:
         return "distant sites are not nearly independent, which the effective flow assumes"
     kurtosis, critical = facts["excess_kurtosis"], facts["critical_kurtosis"]
     if verdict == "oscillatory" and kurtosis < 0 and not kurtosis > critical / 3:
-        limit = "" if math.isnan(critical) else f" beyond a third of the critical {_number(critical)}"
+        limit = (
+            "" if math.isnan(critical) else f" beyond a third of the critical {_number(critical)}"
+        )
         return f"a negative kurtosis{limit} may be more than this flow knows"
     return ""
 
@@ -228,7 +263,9 @@ def _fastest(task: Discrimination) -> float:
     """Largest eigenvalue of the mean second moment of the classes: the fastest rate of the flow."""
     classes = zip(task.priors, alike(task), task.stimuli, strict=True)
     mean = np.asarray(sum(p * (values + one.mean() ** 2) for p, values, one in classes))
-    return float(np.max(spectrum(mean)) if mean.shape == task.shape else np.linalg.eigvalsh(mean)[-1])
+    return float(
+        np.max(spectrum(mean)) if mean.shape == task.shape else np.linalg.eigvalsh(mean)[-1]
+    )
 
 
 def judge(
@@ -243,7 +280,10 @@ def judge(
         return "oscillatory", f"{cause}; the flow ends in a wave or a constant, {middle}."
     if localized + oscillatory >= AGREEMENT:
         found = f"{round(localized * len(ends))} of {len(ends)} starts"
-        return "undecided", f"It depends on the start: {found} end in a bump, the others in a wave or a constant."
+        return (
+            "undecided",
+            f"It depends on the start: {found} end in a bump, the others in a wave or a constant.",
+        )
     return "undecided", f"{cause}; the flow ends between a wave and a bump, {middle}."
 
 
@@ -253,7 +293,11 @@ def _cause(facts: dict[str, Any]) -> str:
     kurtosis, index = facts["excess_kurtosis"], facts["amplifier_index"]
     if not math.isnan(facts["dominance"]):
         ratio = facts["dominance"]
-        how = "a single site can outvote all others" if ratio < 1 else "no single site outvotes all others"
+        how = (
+            "a single site can outvote all others"
+            if ratio < 1
+            else "no single site outvotes all others"
+        )
         return f"Sites are ±1 and {how} (dominance ratio {ratio:.3g})"
     if facts["crossings"]:
         first, then = ("sub", "super") if kurtosis > 0 else ("super", "sub")
@@ -261,7 +305,11 @@ def _cause(facts: dict[str, Any]) -> str:
         return f"Excess kurtosis {_number(kurtosis)} makes the amplifier {bend}"
     bend = "super-linear" if index > 0 else "sub-linear"
     held = facts["critical_kurtosis"] < kurtosis < 0
-    but = f", but less than flat fields withstand (to {_number(facts['critical_kurtosis'])})" if held else ""
+    but = (
+        f", but less than flat fields withstand (to {_number(facts['critical_kurtosis'])})"
+        if held
+        else ""
+    )
     return f"Excess kurtosis {_number(kurtosis)} makes the amplifier {bend}{but}"
 
 
@@ -282,7 +330,9 @@ def critical_kurtosis(task: Discrimination) -> float:
         >>> round(critical_kurtosis(lf.Discrimination(*(lf.stimuli.Gaussian((40,), xi=xi) for xi in (1, 3)))), 2)
         -0.29
     """
-    return critical_of_rows(task, [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli])
+    return critical_of_rows(
+        task, [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
+    )
 
 
 def critical_of_rows(task: Discrimination, rows: list[np.ndarray]) -> float:
@@ -297,7 +347,9 @@ def critical_of_rows(task: Discrimination, rows: list[np.ndarray]) -> float:
         return math.nan
     power = spectrum(rows[single[0]])
     seen = power > 1e-9 * power.max()
-    ratio = np.where(seen, total / np.where(seen, power, 1), np.inf).ravel()  # p₁(1 + r_j) for two classes
+    ratio = np.where(
+        seen, total / np.where(seen, power, 1), np.inf
+    ).ravel()  # p₁(1 + r_j) for two classes
     gap = ratio[1:].min() / ratio[0] - 1
     if gap <= 0:
         return math.nan

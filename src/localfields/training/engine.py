@@ -112,25 +112,43 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
 
     if program.shared:
         # All members see one stream: the loop over steps is outside, so that a draw is made once for all of them.
-        def one(swept: Any, rate: Any, params: Params, memory: Any, bad: Any, step: Any) -> tuple[Any, ...]:
+        def one(
+            swept: Any, rate: Any, params: Params, memory: Any, bad: Any, step: Any
+        ) -> tuple[Any, ...]:
             whole = eqx.combine(swept, setting.fixed)
             end = _step(program, whole, rate, setting.shared_key, State(params, memory, bad, step))
             return end.params, end.memory, end.bad
 
         def together(_: Any, state: State) -> State:
             over = jax.vmap(one, in_axes=(0, 0, 0, 0, 0, None))
-            parts = (setting.swept, setting.learning_rate, state.params, state.memory, state.bad, state.step)
+            parts = (
+                setting.swept,
+                setting.learning_rate,
+                state.params,
+                state.memory,
+                state.bad,
+                state.step,
+            )
             params, memory, bad = over(*parts)
             return State(params, memory, bad, state.step + 1)
 
         return jax.lax.fori_loop(0, steps, together, state)
 
-    def alone(swept: Any, rate: Any, key: Any, params: Params, memory: Any, bad: Any) -> tuple[Any, ...]:
+    def alone(
+        swept: Any, rate: Any, key: Any, params: Params, memory: Any, bad: Any
+    ) -> tuple[Any, ...]:
         whole, begin = eqx.combine(swept, setting.fixed), State(params, memory, bad, state.step)
         end = jax.lax.fori_loop(0, steps, lambda _, s: _step(program, whole, rate, key, s), begin)
         return end.params, end.memory, end.bad
 
-    parts = (setting.swept, setting.learning_rate, setting.keys, state.params, state.memory, state.bad)
+    parts = (
+        setting.swept,
+        setting.learning_rate,
+        setting.keys,
+        state.params,
+        state.memory,
+        state.bad,
+    )
     if program.one_by_one:
         # On a CPU a member at a time keeps its draws in the cache, and its products are those of a single run.
         params, memory, bad = jax.lax.map(lambda part: alone(*part), parts)
@@ -148,7 +166,9 @@ def look(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[
     def one(swept: Any, params: Params) -> dict[str, jax.Array]:
         task, network, extra = eqx.combine(swept, setting.fixed)
         found = {name: params[name] for name in PARAMETERS if name in view.what and name in params}
-        found |= {name: REDUCERS[name](params, task.shape) for name in REDUCERS if name in view.what}
+        found |= {
+            name: REDUCERS[name](params, task.shape) for name in REDUCERS if name in view.what
+        }
         if "loss" in view.what and view.exact:
             found["loss"] = extra(params)[0]
         if "accuracy" in view.what or ("loss" in view.what and not view.exact):
@@ -163,9 +183,13 @@ def look(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[
     return jax.vmap(one)(setting.swept, params)
 
 
-def _accuracy(task: Discrimination, network: Network, params: Params, fields: list[jax.Array]) -> jax.Array:
+def _accuracy(
+    task: Discrimination, network: Network, params: Params, fields: list[jax.Array]
+) -> jax.Array:
     total = jnp.zeros((), fields[0].dtype)
     for c, prior in enumerate(task.priors):
-        chosen = jax.vmap(lambda h: task.choose(network.readout(params, h, task.outputs)))(fields[c])
+        chosen = jax.vmap(lambda h: task.choose(network.readout(params, h, task.outputs)))(
+            fields[c]
+        )
         total = total + prior * jnp.mean(chosen == c, dtype=total.dtype)
     return total

@@ -23,7 +23,9 @@ from ..networks.base import Params
 from ..tasks import EXACT, Discrimination
 
 Estimate = tuple[jax.Array, Params]
-FULL = jax.lax.Precision.HIGHEST  # float32 products in full: TF32 would bias a gradient by 1e-3 of its size
+FULL = (
+    jax.lax.Precision.HIGHEST
+)  # float32 products in full: TF32 would bias a gradient by 1e-3 of its size
 
 # A circulant matrix of the fields is faster than FFTs while it is small.
 LARGEST_DENSE_ORBIT = 256
@@ -38,7 +40,9 @@ def draw_classes(task: Discrimination, key: Any, counts: tuple[int, ...]) -> lis
     return [stimulus.draw(keys[c], counts[c]) for c, stimulus in enumerate(task.stimuli)]
 
 
-def mean_loss(task: Discrimination, network: Network, params: Params, fields: list[jax.Array]) -> jax.Array:
+def mean_loss(
+    task: Discrimination, network: Network, params: Params, fields: list[jax.Array]
+) -> jax.Array:
     """Loss over classes whose preactivations are given, each (…, K or what the network asks for)."""
     targets = jnp.asarray(task.targets(), fields[0].dtype)
     total = task.penalty(params["weights"])
@@ -49,13 +53,20 @@ def mean_loss(task: Discrimination, network: Network, params: Params, fields: li
     return total
 
 
-def preactivations(task: Discrimination, network: Network, params: Params, x: jax.Array) -> jax.Array:
+def preactivations(
+    task: Discrimination, network: Network, params: Params, x: jax.Array
+) -> jax.Array:
     """⟨w_k, x⟩ for every draw, (num, K), and what else the network asks for."""
     return jnp.matmul(x, network.projections(params, task.shape).T, precision=FULL)
 
 
 def sampled(
-    task: Discrimination, network: Network, extra: Any, params: Params, key: Any, counts: tuple[int, ...]
+    task: Discrimination,
+    network: Network,
+    extra: Any,
+    params: Params,
+    key: Any,
+    counts: tuple[int, ...],
 ) -> Estimate:
     """The gradient on fresh draws: what batch gradient descent means."""
     return _on(task, network, params, draw_classes(task, key, counts))
@@ -63,22 +74,37 @@ def sampled(
 
 def _on(task: Discrimination, network: Network, params: Params, draws: list[jax.Array]) -> Estimate:
     def loss(params: Params) -> jax.Array:
-        return mean_loss(task, network, params, [preactivations(task, network, params, x) for x in draws])
+        return mean_loss(
+            task, network, params, [preactivations(task, network, params, x) for x in draws]
+        )
 
     return jax.value_and_grad(loss)(params)
 
 
 def in_order(
-    task: Discrimination, network: Network, extra: Any, params: Params, step: Any, counts: tuple[int, ...]
+    task: Discrimination,
+    network: Network,
+    extra: Any,
+    params: Params,
+    step: Any,
+    counts: tuple[int, ...],
 ) -> Estimate:
     """The gradient on the rows of this step, from a window of rows that begins at an earlier one (`stream.py`)."""
     rows, begin = extra
-    draws = [jax.lax.dynamic_slice_in_dim(x, (step - begin) * n, n) for x, n in zip(rows, counts, strict=True)]
+    draws = [
+        jax.lax.dynamic_slice_in_dim(x, (step - begin) * n, n)
+        for x, n in zip(rows, counts, strict=True)
+    ]
     return _on(task, network, params, draws)
 
 
 def orbit(
-    task: Discrimination, network: Network, extra: Any, params: Params, key: Any, counts: tuple[int, ...]
+    task: Discrimination,
+    network: Network,
+    extra: Any,
+    params: Params,
+    key: Any,
+    counts: tuple[int, ...],
 ) -> Estimate:
     """The gradient on all shifts of each draw, and on their negatives: the same expectation, less variance.
 
@@ -92,7 +118,9 @@ def orbit(
     def loss(params: Params) -> jax.Array:
         fields = [all_shifts(network.projections(params, task.shape), x, task.shape) for x in draws]
         turned = [-h for h in fields]
-        return 0.5 * (mean_loss(task, network, params, fields) + mean_loss(task, network, params, turned))
+        return 0.5 * (
+            mean_loss(task, network, params, fields) + mean_loss(task, network, params, turned)
+        )
 
     return jax.value_and_grad(loss)(params)
 
@@ -110,26 +138,38 @@ def orbit_extra(task: Discrimination, network: Network) -> list[tuple[np.ndarray
         return None
     laws = [stimulus.marginal() for stimulus in task.stimuli]
     kurtosis = [3.0 if law is None else max(3.0, law.kurtosis) for law in laws]
-    return [(s.covariance(), math.sqrt(2 / (k - 1))) for s, k in zip(task.stimuli, kurtosis, strict=True)]
+    return [
+        (s.covariance(), math.sqrt(2 / (k - 1)))
+        for s, k in zip(task.stimuli, kurtosis, strict=True)
+    ]
 
 
-def _neuron_orbit(task: Discrimination, extra: Any, weights: jax.Array, draws: list[jax.Array]) -> Estimate:
+def _neuron_orbit(
+    task: Discrimination, extra: Any, weights: jax.Array, draws: list[jax.Array]
+) -> Estimate:
     """L = Σ p_c (y_c² + ½ wᵀΣ_c w − 2 y_c ⟨w, f_c⟩): only the responses f_c = E[1(⟨w, X⟩ > 0) X] are left to draws.
 
     A class with label 0 needs none, and none are made: compiled code drops what nothing uses.
     """
     loss, gradient = jax.value_and_grad(task.penalty)(weights)
-    for c, (prior, label) in enumerate(zip(task.priors, task.targets()[:, 0].tolist(), strict=True)):
+    for c, (prior, label) in enumerate(
+        zip(task.priors, task.targets()[:, 0].tolist(), strict=True)
+    ):
         row, trust = extra[c]
         back = _times(row, weights)
-        loss, gradient = loss + prior * (label**2 + 0.5 * jnp.vdot(weights, back)), gradient + prior * back
+        loss, gradient = (
+            loss + prior * (label**2 + 0.5 * jnp.vdot(weights, back)),
+            gradient + prior * back,
+        )
         if label != 0:
             toward = 2 * prior * label * _response(weights, draws[c], row, trust, back)
             loss, gradient = loss - jnp.vdot(weights, toward), gradient - toward
     return loss, {"weights": gradient}
 
 
-def _response(weights: jax.Array, x: jax.Array, row: jax.Array, trust: jax.Array, back: jax.Array) -> jax.Array:
+def _response(
+    weights: jax.Array, x: jax.Array, row: jax.Array, trust: jax.Array, back: jax.Array
+) -> jax.Array:
     """½ E[sgn(h) X], h = ⟨w, X⟩, from all shifts of some draws, with h X as a control variate.
 
     The mean of h X is known, Σw (`back`), and most of the noise in sgn(h) X is in h X, too. Any multiple of h X − Σw
@@ -171,13 +211,21 @@ def all_shifts(weights: jax.Array, x: jax.Array, shape: tuple[int, ...]) -> jax.
 def check_symmetry(task: Discrimination) -> None:
     """Refuse `orbit` for stimuli without the symmetries it uses."""
     for stimulus in task.stimuli:
-        for name, words in (("translation_invariant", "translation invariant"), ("sign_symmetric", "sign symmetric")):
+        for name, words in (
+            ("translation_invariant", "translation invariant"),
+            ("sign_symmetric", "sign symmetric"),
+        ):
             if not getattr(stimulus, name):
-                got, advice = Said(f"{stimulus!r}, which is not {words}"), 'Use estimator="independent".'
+                got, advice = (
+                    Said(f"{stimulus!r}, which is not {words}"),
+                    'Use estimator="independent".',
+                )
                 refuse("Every stimulus for the estimator `orbit`", got, f"{words}", advice)
 
 
-def exact(task: Any, network: Any, extra: Any, params: Params, key: Any, counts: tuple[int, ...]) -> Estimate:
+def exact(
+    task: Any, network: Any, extra: Any, params: Params, key: Any, counts: tuple[int, ...]
+) -> Estimate:
     """The population loss and gradient, by a flow that some theory made (`exact_flow`); nothing is drawn."""
     return extra(params)
 
@@ -193,7 +241,12 @@ def exact_flow(task: Discrimination, network: Network) -> Any:
         if flow is not None:
             return flow
     got = Said(f"{type(network).__name__} on {', '.join(type(s).__name__ for s in task.stimuli)}")
-    refuse("The estimator `exact`", got, "asked for where a theory knows the gradient", 'Use "orbit" or "independent".')
+    refuse(
+        "The estimator `exact`",
+        got,
+        "asked for where a theory knows the gradient",
+        'Use "orbit" or "independent".',
+    )
 
 
 def class_counts(task: Discrimination, batch: int, name: str = "batch") -> tuple[int, ...]:

@@ -38,10 +38,19 @@ LARGEST = 128  # sites
 
 # Coefficients, highest power first: log2 erfc(x)/x on 0 < x < 4 (fitted: erf to 1.6e-7); the series of erf(x)/x,
 # sin(πx)/x and cos(πx) in x².
-ERF_FAR = (0.00010021175694419071, -0.00046151340939104557, -0.002302381210029125, 0.029452677816152573)
+ERF_FAR = (
+    0.00010021175694419071,
+    -0.00046151340939104557,
+    -0.002302381210029125,
+    0.029452677816152573,
+)
 ERF_FAR += (-0.14896376430988312, -0.9183286428451538, -1.6279137134552002)
-ERF_NEAR = tuple(2 / math.sqrt(math.pi) * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(3, -1, -1))
-SINE = tuple((-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5, -1, -1))
+ERF_NEAR = tuple(
+    2 / math.sqrt(math.pi) * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(3, -1, -1)
+)
+SINE = tuple(
+    (-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5, -1, -1)
+)
 # log2 erfc(x)/x on 0.25 < x < 4.1, fitted for the relative error of erfc: 3e-6, most of it rounding.
 ERFC = (-3.89097436936936e-07, 9.237749509338755e-06, -9.333564230473712e-05, 0.0005017847870476544)
 ERFC += (-0.001275592832826078, -0.0015614458825439215, 0.029318515211343765, -0.14918415248394012)
@@ -82,13 +91,15 @@ def algebraic(k: jax.Array, z: jax.Array) -> jax.Array:
 
 def normals(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Two independent standard normals from two words of random bits (Box and Muller): |z| up to 5.8."""
-    u = (first >> jnp.uint32(8)).astype(jnp.int32).astype(jnp.float32) * jnp.float32(2.0**-24) + jnp.float32(2.0**-25)
+    u = (first >> jnp.uint32(8)).astype(jnp.int32).astype(jnp.float32) * jnp.float32(
+        2.0**-24
+    ) + jnp.float32(2.0**-25)
     square = jnp.maximum(jnp.float32(-2) * jnp.log(u), jnp.float32(1e-12))
     radius = square * jax.lax.rsqrt(square)  # cheaper than a square root, and as good
     # The angle is πx with x in (−½, ½), and a sign for the other half of the circle from a bit of its own.
-    x = (second >> jnp.uint32(9)).astype(jnp.int32).astype(jnp.float32) * jnp.float32(2.0**-23) - jnp.float32(
-        0.5 - 2.0**-24
-    )
+    x = (second >> jnp.uint32(9)).astype(jnp.int32).astype(jnp.float32) * jnp.float32(
+        2.0**-23
+    ) - jnp.float32(0.5 - 2.0**-24)
     radius = jnp.where((second & jnp.uint32(1)) == 0, radius, -radius)
     return radius * _polynomial(COSINE, x * x), radius * x * _polynomial(SINE, x * x)
 
@@ -98,7 +109,11 @@ def _as_numbers(law: Marginal) -> tuple[list[Any], Callable[..., jax.Array], int
     if isinstance(law, Normal):
         return [law.scale, 0.0], lambda numbers, z: numbers[0] * z, ROWS
     if isinstance(law, ErfNormal):
-        return [law.gain, law.scale / law.deviation()], lambda numbers, z: numbers[1] * erf(numbers[0] * z), ROWS
+        return (
+            [law.gain, law.scale / law.deviation()],
+            lambda numbers, z: numbers[1] * erf(numbers[0] * z),
+            ROWS,
+        )
     if isinstance(law, Algebraic):
         numbers = [law.k, law.scale / law.deviation()]
         return numbers, lambda numbers, z: numbers[1] * algebraic(numbers[0], z), FEWER_ROWS
@@ -115,7 +130,10 @@ def applies(task: Discrimination, network: Network) -> bool:
         and task.outputs == 1
         and len(task.shape) == 1
         and task.size <= LARGEST
-        and all(isinstance(s, GaussianCopula) and s.sign_symmetric and _as_numbers(s.marginal()) for s in task.stimuli)
+        and all(
+            isinstance(s, GaussianCopula) and s.sign_symmetric and _as_numbers(s.marginal())
+            for s in task.stimuli
+        )
     )
 
 
@@ -129,7 +147,22 @@ def pieces(size: int) -> list[tuple[int, int]]:
     return found
 
 
-def _kernel(key, upper, lower, weights, numbers, target, gradient, loss, *, count, blocks, law, respond, rows):
+def _kernel(
+    key,
+    upper,
+    lower,
+    weights,
+    numbers,
+    target,
+    gradient,
+    loss,
+    *,
+    count,
+    blocks,
+    law,
+    respond,
+    rows,
+):
     """Rows of one program: `LOOPS` passes of 2 × `rows` draws."""
     program = pl.program_id(0)
     values = [numbers[0], numbers[1]]
@@ -142,12 +175,17 @@ def _kernel(key, upper, lower, weights, numbers, target, gradient, loss, *, coun
         z = [[jnp.zeros((rows, width), jnp.float32) for _, width in blocks] for _ in range(2)]
         for at, width in blocks:
             row = jax.lax.broadcasted_iota(jnp.int32, (rows, width), 0) + start
-            counter = (row * columns + jax.lax.broadcasted_iota(jnp.int32, (rows, width), 1) + at).astype(jnp.uint32)
+            counter = (
+                row * columns + jax.lax.broadcasted_iota(jnp.int32, (rows, width), 1) + at
+            ).astype(jnp.uint32)
             words = threefry(key[0], key[1], counter, jnp.zeros_like(counter), ROUNDS)
             for half, white in enumerate(normals(*words)):
                 rounded = white.astype(jnp.float16)
                 for b, (to, wide) in enumerate(blocks):
-                    top, rest = upper[pl.ds(at, width), pl.ds(to, wide)], lower[pl.ds(at, width), pl.ds(to, wide)]
+                    top, rest = (
+                        upper[pl.ds(at, width), pl.ds(to, wide)],
+                        lower[pl.ds(at, width), pl.ds(to, wide)],
+                    )
                     z[half][b] += product(rounded, top) + product(rounded, rest)
         return z
 
@@ -158,9 +196,15 @@ def _kernel(key, upper, lower, weights, numbers, target, gradient, loss, *, coun
             draw = 2 * (start + jax.lax.broadcasted_iota(jnp.int32, (rows, 1), 0)) + half
             real = (draw < count).astype(jnp.float32)
             x = [law(values, part) for part in z]
-            h = sum(jnp.sum(part * w[None, :], axis=1, keepdims=True) for part, w in zip(x, fields, strict=True))
+            h = sum(
+                jnp.sum(part * w[None, :], axis=1, keepdims=True)
+                for part, w in zip(x, fields, strict=True)
+            )
             each, slope = respond(h, wanted)
-            totals = [total + jnp.sum(slope * real * part, axis=0) for total, part in zip(totals, x, strict=True)]
+            totals = [
+                total + jnp.sum(slope * real * part, axis=0)
+                for total, part in zip(totals, x, strict=True)
+            ]
             cost += jnp.sum(each * real)
         return totals, cost
 
@@ -172,7 +216,13 @@ def _kernel(key, upper, lower, weights, numbers, target, gradient, loss, *, coun
 
 
 def gradient_of_class(
-    task: Discrimination, network: Network, weights: jax.Array, c: int, key: Any, count: int, interpret: bool = False
+    task: Discrimination,
+    network: Network,
+    weights: jax.Array,
+    c: int,
+    key: Any,
+    count: int,
+    interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
     """Mean loss over `count` fresh draws of class c, and its gradient, (size,)."""
     stimulus: Any = task.stimuli[c]
@@ -212,7 +262,14 @@ def gradient_of_class(
             jax.ShapeDtypeStruct((programs,), jnp.float32),
         ),
         grid=(programs,),
-        in_specs=[whole(2), whole(columns, columns), whole(columns, columns), whole(columns), whole(2), whole(1)],
+        in_specs=[
+            whole(2),
+            whole(columns, columns),
+            whole(columns, columns),
+            whole(columns),
+            whole(2),
+            whole(1),
+        ],
         out_specs=(part(1, columns), part(1)),
         interpret=interpret,
         **({} if interpret else _compiler()),

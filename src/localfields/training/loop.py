@@ -43,7 +43,9 @@ class Progress:
     loss: np.ndarray | None
     record_bytes: int  # that the whole run's records take
     begun: int = 0  # step at which this run went on from a checkpoint
-    records: Sequence[Mapping[str, Any]] = ()  # what was recorded so far, arrays with an axis of members by name
+    records: Sequence[
+        Mapping[str, Any]
+    ] = ()  # what was recorded so far, arrays with an axis of members by name
 
     @property
     def rate(self) -> float:
@@ -105,7 +107,9 @@ class Loop:
                     kept = time.perf_counter()
                     pause = max(KEEP, APART * (kept - now))
         except KeyboardInterrupt:
-            del self.records[self.at.index(int(state.step)) + 1 :]  # it may have come between a record and its state
+            del self.records[
+                self.at.index(int(state.step)) + 1 :
+            ]  # it may have come between a record and its state
         self.stopped = end or "cancelled"
         if self.keep is not None and not end:
             self._save(state)
@@ -128,13 +132,25 @@ class Loop:
         loss = np.asarray(one["loss"]) if "loss" in one else None
         size = len(self.at) * sum(leaf.nbytes for leaf in one.values())
         here = float(np.mean(self.times[..., index]))
-        told = Progress(self.at[index], self.at[-1], seconds, here, ipr, loss, size, self.at[begun], self.records)
+        told = Progress(
+            self.at[index],
+            self.at[-1],
+            seconds,
+            here,
+            ipr,
+            loss,
+            size,
+            self.at[begun],
+            self.records,
+        )
         self.on_progress(told)
 
     def _save(self, state: State) -> None:
         assert self.keep is not None
         arrays = {"run": np.array(self.run_digest)}
-        arrays |= {f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
+        arrays |= {
+            f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))
+        }
         for name in self.records[0]:
             arrays[f"record_{name}"] = np.stack([np.asarray(one[name]) for one in self.records])
         self.keep.save(arrays)
@@ -154,17 +170,27 @@ class Loop:
         def take(name: str, like: Any, *lead: int) -> np.ndarray:
             found = arrays.get(name)
             if found is None or (found.dtype, found.shape) != (like.dtype, (*lead, *like.shape)):
-                got = f"no `{name}`" if found is None else f"a `{name}` of {found.dtype} and shape {found.shape}"
+                got = (
+                    f"no `{name}`"
+                    if found is None
+                    else f"a `{name}` of {found.dtype} and shape {found.shape}"
+                )
                 self._refuse(got, f"{like.dtype} of shape {(*lead, *like.shape)}")
             return found
 
         leaves, form = jax.tree.flatten(state)
-        found = jax.tree.unflatten(form, [take(f"state_{place}", leaf) for place, leaf in enumerate(leaves)])
+        found = jax.tree.unflatten(
+            form, [take(f"state_{place}", leaf) for place, leaf in enumerate(leaves)]
+        )
         if int(found.step) not in self.at:
-            self._refuse(f"one at step {found.step}", f"at a step that is recorded, of {self.at[-1]}")
+            self._refuse(
+                f"one at step {found.step}", f"at a step that is recorded, of {self.at[-1]}"
+            )
         count = self.at.index(int(found.step)) + 1
         series = {name: take(f"record_{name}", one, count) for name, one in self.records[0].items()}
-        self.records = [{name: values[place] for name, values in series.items()} for place in range(count)]
+        self.records = [
+            {name: values[place] for name, values in series.items()} for place in range(count)
+        ]
         return jax.tree.map(jnp.asarray, found)
 
     def _refuse(self, got: str, expected: str) -> NoReturn:

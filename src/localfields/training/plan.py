@@ -59,7 +59,9 @@ def make_plan(
     network.check_outputs(task.outputs)
     schedule = _schedule(learning_rate) if callable(learning_rate) else None
     rate: Any = 1.0 if schedule else Number(low=0).check("learning_rate", learning_rate)
-    count = count_members(task, network, seed, members, {"the learning rate": len(rate) if np.ndim(rate) else None})
+    count = count_members(
+        task, network, seed, members, {"the learning rate": len(rate) if np.ndim(rate) else None}
+    )
     if estimator not in tuple(ESTIMATORS):  # a list is a mistake, too, and not hashable
         unknown("The estimator", estimator, ESTIMATORS)
     if estimator == "orbit":
@@ -76,7 +78,9 @@ def make_plan(
         schedule=schedule,
         in_order=stream is not None,
     )
-    view = View(record.what, class_counts(task, record.evaluate, "evaluate"), exact=estimator == "exact")
+    view = View(
+        record.what, class_counts(task, record.evaluate, "evaluate"), exact=estimator == "exact"
+    )
     whole = (task, network, extra)
     mask = (swept_leaves(task), swept_leaves(network), jax.tree.map(lambda _: extra_swept, extra))
     swept, fixed = eqx.partition(jax.tree.map(_working, whole), mask)
@@ -88,11 +92,16 @@ def make_plan(
 
 def _working(leaf: Any) -> jax.Array:
     leaf = np.asarray(leaf)
-    return jnp.asarray(leaf, working_dtype() if np.issubdtype(leaf.dtype, np.floating) else leaf.dtype)
+    return jnp.asarray(
+        leaf, working_dtype() if np.issubdtype(leaf.dtype, np.floating) else leaf.dtype
+    )
 
 
 def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
-    expected, advice = "a function of the step that returns one number", "For example `optax.cosine_decay_schedule`."
+    expected, advice = (
+        "a function of the step that returns one number",
+        "For example `optax.cosine_decay_schedule`.",
+    )
     try:
         found = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
     except (TypeError, ValueError) as error:
@@ -102,11 +111,17 @@ def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
     return schedule
 
 
-def _estimate(task: Discrimination, network: Network, estimator: str) -> tuple[Callable[..., Any], Any, bool]:
+def _estimate(
+    task: Discrimination, network: Network, estimator: str
+) -> tuple[Callable[..., Any], Any, bool]:
     """The estimator, what it knows beforehand, and whether that differs between members."""
     prepare = {"exact": exact_flow, "orbit": orbit_extra}.get(estimator)
     extra, swept = (None, False) if prepare is None else for_members(prepare, task, network)
-    if estimator == "independent" and jax.default_backend() == "gpu" and working_dtype() == jnp.float32:
+    if (
+        estimator == "independent"
+        and jax.default_backend() == "gpu"
+        and working_dtype() == jnp.float32
+    ):
         from . import fused
 
         if fused.applies(task, network):
@@ -126,7 +141,12 @@ def _optimizer(optimizer: str | Callable[..., Any]) -> Callable[..., Any] | None
             made = Said(f"one that fails ({shorten(error)})")
         if not isinstance(made, optax.GradientTransformation):
             advice = "For example `functools.partial(optax.sgd, momentum=0.9)`."
-            refuse("`optimizer`", made, "a function of `learning_rate` that returns an optax transformation", advice)
+            refuse(
+                "`optimizer`",
+                made,
+                "a function of `learning_rate` that returns an optax transformation",
+                advice,
+            )
         return optimizer
     if optimizer not in OPTIMIZERS:
         unknown("The optimizer", optimizer, OPTIMIZERS)

@@ -59,7 +59,12 @@ class Record:
         for name in ("every", "evaluate"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                refuse(f"`{name}`", value, "a whole number of at least 1", "Give a number of steps, or of samples.")
+                refuse(
+                    f"`{name}`",
+                    value,
+                    "a whole number of at least 1",
+                    "Give a number of steps, or of samples.",
+                )
         if isinstance(self.what, str) or not isinstance(self.what, (tuple, list)):
             refuse("`what`", self.what, "a tuple of names", "For example ('weights', 'loss').")
         for name in self.what:
@@ -73,7 +78,9 @@ class Record:
 
     def nbytes(self, steps: int, one: dict[str, Any]) -> int:
         """Bytes that the records of a run will take, given one record of all members (arrays or their shapes)."""
-        count = len(range(0, steps, self.every)) + 1  # of `at`, which may itself be too long to make
+        count = (
+            len(range(0, steps, self.every)) + 1
+        )  # of `at`, which may itself be too long to make
         return count * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(one))
 
     def to_json(self) -> dict[str, Any]:

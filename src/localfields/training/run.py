@@ -70,12 +70,18 @@ class Run:
         clock = time.perf_counter()
         at = self.record.at(self.steps)
         times = flow_times(np.asarray(at), plan.rate, plan.program.schedule)
-        go, see = functools.partial(forward, plan.program, plan.setting), functools.partial(_see, plan)
+        go, see = (
+            functools.partial(forward, plan.program, plan.setting),
+            functools.partial(_see, plan),
+        )
         name = "" if keep is None else _digest(specification)
         loop = Loop(go, see, at, times, self.rest, on_progress, cancel, keep, name, pause)
         state = loop.run(state, first)
         seconds = time.perf_counter() - clock
-        series = {name: np.stack([np.asarray(one[name]) for one in loop.records], axis=1) for name in first}
+        series = {
+            name: np.stack([np.asarray(one[name]) for one in loop.records], axis=1)
+            for name in first
+        }
         recorded, fields = len(loop.records), (self.network.hidden, *self.task.shape)
         if "weights" in series:
             series["weights"] = series["weights"].reshape(plan.count, recorded, *fields)
@@ -94,12 +100,18 @@ class Run:
     def _start(self) -> Callable[[], State]:
         """What makes the first state; fields that a user gave are checked at once."""
         plan, network, task = self.plan, self.network, self.task
-        given = None if self.initial is None else given_fields(self.initial, network.hidden, task.shape, plan.count)
+        given = (
+            None
+            if self.initial is None
+            else given_fields(self.initial, network.hidden, task.shape, plan.count)
+        )
 
         def start() -> State:
             params = initial_params(task, network, self.seed, plan.count)
             if given is not None:
-                params["weights"] = jnp.broadcast_to(jnp.asarray(given, working_dtype()), params["weights"].shape)
+                params["weights"] = jnp.broadcast_to(
+                    jnp.asarray(given, working_dtype()), params["weights"].shape
+                )
             return start_state(plan.program, params)
 
         return start
@@ -108,7 +120,12 @@ class Run:
         size = self.record.nbytes(self.steps, jax.eval_shape(lambda: _see(self.plan, start())))
         if size > LARGEST:
             advice = "Record less often, or only reductions such as ('ipr', 'loss')."
-            refuse("The memory for records", Said(f"{size / 1e9:.1f} GB"), f"at most {LARGEST / 1e9:g} GB", advice)
+            refuse(
+                "The memory for records",
+                Said(f"{size / 1e9:.1f} GB"),
+                f"at most {LARGEST / 1e9:g} GB",
+                advice,
+            )
         return size
 
     def _specification(self) -> dict[str, Any]:
@@ -116,15 +133,21 @@ class Run:
         return {
             "task": self.task.to_json(),
             "network": self.network.to_json(),
-            "learning_rate": np.asarray(plan.rate).tolist() if plan.program.schedule is None else "schedule",
+            "learning_rate": np.asarray(plan.rate).tolist()
+            if plan.program.schedule is None
+            else "schedule",
             "steps": self.steps,
             "batch": self.batch,
             "members": plan.count,
             "seed": Seeds().encode(self.seed),
             "record": self.record.to_json(),
             "estimator": self.estimator,
-            "optimizer": optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", "custom"),
-            "initial": None if self.initial is None else np.asarray(self.initial, np.float64).tolist(),
+            "optimizer": optimizer
+            if isinstance(optimizer, str)
+            else getattr(optimizer, "__name__", "custom"),
+            "initial": None
+            if self.initial is None
+            else np.asarray(self.initial, np.float64).tolist(),
             "rest": None if self.rest is None else float(self.rest),
         }
 
@@ -147,8 +170,15 @@ def _divided(call: Callable[..., Any], count: int) -> Callable[..., Any]:
         return call
     state: Any = State(each, each, each, same) if call is advance else each  # pyright: ignore[reportArgumentType]
     setting: Any = Setting(each, same, each, each, same)  # pyright: ignore[reportArgumentType]
-    more = {"mesh": Mesh(devices, ("member",)), "in_specs": (setting, state, same), "out_specs": state}
-    part = lambda static, *args: jax.shard_map(functools.partial(call, static), check_vma=False, **more)(*args)  # noqa: E731
+    more = {
+        "mesh": Mesh(devices, ("member",)),
+        "in_specs": (setting, state, same),
+        "out_specs": state,
+    }
+
+    def part(static, *args):
+        return jax.shard_map(functools.partial(call, static), check_vma=False, **more)(*args)
+
     return jax.jit(part, static_argnums=0)
 
 

@@ -34,11 +34,18 @@ def _check_made_of_rows(task: Discrimination, estimator: str) -> None:
     for stimulus in task.stimuli:
         if not isinstance(stimulus, Rows):
             advice = 'Use estimator="independent": its draws never repeat.'
-            refuse(f"Every stimulus for the estimator `{estimator}`", stimulus, "made of data", advice)
+            refuse(
+                f"Every stimulus for the estimator `{estimator}`", stimulus, "made of data", advice
+            )
         stimulus.require_one("where rows are streamed")
     if estimator not in ("epochs", "independent", "shared"):
         got, advice = Said(f"`{estimator}`"), "Use epochs, independent or shared, or fewer samples."
-        refuse("The estimator on data too large to hold", got, "one that takes rows from the file", advice)
+        refuse(
+            "The estimator on data too large to hold",
+            got,
+            "one that takes rows from the file",
+            advice,
+        )
 
 
 @dataclasses.dataclass
@@ -65,7 +72,9 @@ class Stream:
     @property
     def steps(self) -> int:
         """Steps of one window."""
-        one = len(self.seeds) * sum(self.counts) * self.task.size * np.dtype(working_dtype()).itemsize
+        one = (
+            len(self.seeds) * sum(self.counts) * self.task.size * np.dtype(working_dtype()).itemsize
+        )
         return max(1, min(self.most, WINDOW // one))
 
     def numbers(self, stream: int, which: int, step: int) -> np.ndarray:
@@ -75,12 +84,16 @@ class Stream:
         if not self.epochs:
             return np.random.default_rng([*seed, which, step]).integers(0, stimulus.num, count)
         epoch, place = np.divmod(step * count + np.arange(count, dtype=np.int64), stimulus.num)
-        return np.concatenate([self._epoch(stream, which, int(e))[place[epoch == e]] for e in np.unique(epoch)])
+        return np.concatenate(
+            [self._epoch(stream, which, int(e))[place[epoch == e]] for e in np.unique(epoch)]
+        )
 
     def _epoch(self, stream: int, which: int, epoch: int) -> np.ndarray:
         """The order of the rows of a class in one epoch."""
         if (stream, which, epoch) not in self._order:
-            for old in [key for key in self._order if key[:2] == (stream, which) and key[2] < epoch - 1]:
+            for old in [
+                key for key in self._order if key[:2] == (stream, which) and key[2] < epoch - 1
+            ]:
                 del self._order[old]
             seed, stimulus = self.seeds[stream], self.task.stimuli[which]
             order = np.random.default_rng([*seed, which, epoch]).permutation(stimulus.num)  # pyright: ignore
@@ -94,9 +107,13 @@ class Stream:
         found = np.zeros((self.steps * count, stimulus.size), np.dtype(working_dtype()))
         if not steps:
             return found
-        wanted = np.concatenate([self.numbers(stream, which, step) for step in range(begin, begin + steps)])
+        wanted = np.concatenate(
+            [self.numbers(stream, which, step) for step in range(begin, begin + steps)]
+        )
         taken = stimulus.take(wanted)
-        for place in range(steps):  # moved a step at a time, so that nothing depends on where a window ends
+        for place in range(
+            steps
+        ):  # moved a step at a time, so that nothing depends on where a window ends
             part = slice(place * count, (place + 1) * count)
             generator = np.random.default_rng([*self.seeds[stream], which, begin + place, 1])
             found[part] = stimulus.moved(taken[part], generator)
@@ -118,7 +135,14 @@ class Stream:
         halves = (*setting.swept[:2], swept), (*setting.fixed[:2], fixed)
         return Setting(*halves, setting.learning_rate, setting.keys, setting.shared_key)
 
-    def forward(self, advance: Callable[..., State], program: Any, setting: Setting, state: State, steps: int) -> State:
+    def forward(
+        self,
+        advance: Callable[..., State],
+        program: Any,
+        setting: Setting,
+        state: State,
+        steps: int,
+    ) -> State:
         """`advance`, one window after another; with no steps, what compiles it."""
         begin, end = int(state.step), int(state.step) + steps
         if not steps:
@@ -131,7 +155,12 @@ class Stream:
 
 
 def make_stream(
-    task: Discrimination, counts: tuple[int, ...], seed: int | tuple[int, ...], members: int, estimator: str, most: int
+    task: Discrimination,
+    counts: tuple[int, ...],
+    seed: int | tuple[int, ...],
+    members: int,
+    estimator: str,
+    most: int,
 ) -> Stream | None:
     """The stream of a run, or None for one that draws in compiled code.
 
@@ -143,6 +172,10 @@ def make_stream(
     _check_made_of_rows(task, estimator)
     shared = estimator != "independent"
     first = seed[0] if isinstance(seed, tuple) else seed
-    each = [(one, 0) for one in seed] if isinstance(seed, tuple) else [(seed, m) for m in range(members)]
+    each = (
+        [(one, 0) for one in seed]
+        if isinstance(seed, tuple)
+        else [(seed, m) for m in range(members)]
+    )
     seeds = ((first,),) if shared else tuple(each)
     return Stream(task, counts, seeds, estimator == "epochs", shared, most)

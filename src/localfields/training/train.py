@@ -77,7 +77,9 @@ def train(
     steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
     seed = Seeds().check("seed", seed)
     _check_callbacks(rest, on_progress, cancel, look)
-    plan = make_plan(task, network, learning_rate, batch, members, seed, record, estimator, optimizer)
+    plan = make_plan(
+        task, network, learning_rate, batch, members, seed, record, estimator, optimizer
+    )
     run = Run(plan, task, network, steps, batch, seed, record, estimator, optimizer, initial, rest)
     return run.follow(on_progress, cancel, keep, look)
 

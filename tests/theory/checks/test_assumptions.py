@@ -9,7 +9,17 @@ import scipy.special
 import scipy.stats
 
 import localfields as lf
-from localfields.stimuli import NLGP, BlockPulse, Copula, EllipticalShell, Gaussian, Ising, Kur, SinglePulse, StudentT
+from localfields.stimuli import (
+    NLGP,
+    BlockPulse,
+    Copula,
+    EllipticalShell,
+    Gaussian,
+    Ising,
+    Kur,
+    SinglePulse,
+    StudentT,
+)
 from localfields.theory.checks import assumptions, validity
 from localfields.theory.checks import draws as _draws
 from localfields.theory.checks.assumptions import check_stimulus
@@ -60,7 +70,10 @@ def test_square_is_unbiased_and_its_error_right():
     mean = np.linspace(0, 0.3, 10)
     draws = np.random.default_rng(0).normal(scale=0.5, size=(2000, GROUPS, 10)) + mean
     found = [_draws.mean_square(parts, (0,)) for parts in draws]
-    squares, errors = np.array([f[0] for f in found]), np.array([_draws.jackknife(f[1]) for f in found])
+    squares, errors = (
+        np.array([f[0] for f in found]),
+        np.array([_draws.jackknife(f[1]) for f in found]),
+    )
     spread = squares.std()
     assert abs(squares.mean() - mean @ mean) < SIGMAS * spread / math.sqrt(2000)
     plain = (draws.mean(axis=1) ** 2).sum(axis=1)
@@ -126,7 +139,9 @@ def bounded(x):
     return x**2 / (1 + x**2)
 
 
-@pytest.mark.parametrize("stimulus", [Gaussian(20, xi=2), NLGP(20, xi=2, gain=1), Kur(20, xi=2, k=3)], ids=repr)
+@pytest.mark.parametrize(
+    "stimulus", [Gaussian(20, xi=2), NLGP(20, xi=2, gain=1), Kur(20, xi=2, k=3)], ids=repr
+)
 def test_dependence_of_copulas(stimulus):
     """Two-dimensional quadrature over the latent Gaussian."""
     check = check_stimulus(stimulus)
@@ -140,7 +155,10 @@ def test_dependence_of_copulas(stimulus):
     expected = (product - mean**2) / (square - mean**2)
     z = (check.dependence[1:] - expected[1:]) / check.dependence_error[1:]
     assert np.abs(z).max() < SIGMAS
-    assert np.abs((check.dependence[1:] - 1.1 * expected[1:]) / check.dependence_error[1:]).max() > SIGMAS
+    assert (
+        np.abs((check.dependence[1:] - 1.1 * expected[1:]) / check.dependence_error[1:]).max()
+        > SIGMAS
+    )
     np.testing.assert_allclose(check.distances, np.arange(11))
     assert check.dependence[0] == pytest.approx(1) and check.correlation[0] == pytest.approx(1)
 
@@ -241,7 +259,9 @@ def test_conditional_covariance_of_elliptical_laws(law):
 def test_other_scales_and_lattices():
     """Nothing depends on the scale of the data: the forms divide by σ², which the paper's printed ones do not."""
     row = NLGP(20, xi=1.5, gain=1).covariance()
-    plain, scaled = (check_stimulus(Gaussian(20, kernel=row, scale=s), num=20_000) for s in (1.0, 3.0))
+    plain, scaled = (
+        check_stimulus(Gaussian(20, kernel=row, scale=s), num=20_000) for s in (1.0, 3.0)
+    )
     for name in ("far_dependence", "shift", "sign", "conditional_mean", "conditional_covariance"):
         assert getattr(plain, name).z == pytest.approx(getattr(scaled, name).z, abs=0.01)
     torus = check_stimulus(NLGP((12, 10), xi=1, gain=3), num=10_000)
@@ -261,7 +281,9 @@ def test_table():
 # -- the effective response -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size, effective, linear", [(40, "0.043", "0.059"), (100, "0.015", "0.023")])
+@pytest.mark.parametrize(
+    "size, effective, linear", [(40, "0.043", "0.059"), (100, "0.015", "0.023")]
+)
 def test_error_on_ising(size, effective, linear):
     """Random fields, J = 0.7: about 2/N, the Gaussian response's half as large again. Of bumps it is the same at any N.
 
@@ -269,7 +291,9 @@ def test_error_on_ising(size, effective, linear):
     """
     fields = along([*(bump(size, width) for width in (0.5, 1, 2, 4)), *random_fields(size)])
     check = check_trajectory(fields, Ising(size, coupling=0.7), num=1000)
-    by_covariance = check_trajectory(fields, Ising(size, coupling=0.7), num=1000, theory=BY_COVARIANCE)
+    by_covariance = check_trajectory(
+        fields, Ising(size, coupling=0.7), num=1000, theory=BY_COVARIANCE
+    )
     assert (check.uncertainty == 0).all()
     np.testing.assert_array_equal(check.error[:4].round(2), [0.04, 0.10, 0.13, 0.09])
     assert fits(effective, check.error[4:], of=4) and fits(linear, by_covariance.error[4:], of=4)
@@ -291,7 +315,9 @@ PRINTED = [
 def test_error_on_copulas(stimulus, scattered, localized):
     fields = along([*random_fields(40), bump(40, 2)])
     check = check_trajectory(fields, stimulus, num=100_000)
-    noise = SIGMAS * math.hypot(check.uncertainty[:-1].mean() / math.sqrt(10), check.error[:-1].std() / math.sqrt(10))
+    noise = SIGMAS * math.hypot(
+        check.uncertainty[:-1].mean() / math.sqrt(10), check.error[:-1].std() / math.sqrt(10)
+    )
     assert abs(check.error[:-1].mean() - scattered) < noise + 0.004
     if not math.isnan(localized):
         assert abs(check.error[-1] - localized) < SIGMAS * check.uncertainty[-1] + 0.008
@@ -312,9 +338,13 @@ def test_draws_agree_with_the_exact_response(monkeypatch):
     assert np.abs((drawn.error - exact.error) / drawn.uncertainty).max() < SIGMAS
     gaussian = check_trajectory(fields, Gaussian(40, xi=2, scale=2.0), num=100_000)
     assert (gaussian.error < SIGMAS * gaussian.uncertainty).all()
-    groups = np.random.default_rng(0).normal(scale=0.1, size=(GROUPS, 8, 40)) + exact.error[:, None] + 1
+    groups = (
+        np.random.default_rng(0).normal(scale=0.1, size=(GROUPS, 8, 40)) + exact.error[:, None] + 1
+    )
     for wrong, expected in ((2.0, 1.0), (0.5, 0.5), (-1.0, 2.0)):
-        error, uncertainty = validity._relative_error(groups, wrong * np.tile(exact.error[:, None] + 1, 40))
+        error, uncertainty = validity._relative_error(
+            groups, wrong * np.tile(exact.error[:, None] + 1, 40)
+        )
         assert np.abs((error - expected) / uncertainty).max() < SIGMAS
 
 
@@ -323,7 +353,12 @@ def test_known_responses():
     fields = along(random_fields(20, 3))
     assert check_trajectory(fields, Gaussian(20, xi=2, scale=2.0), num=1000).error.max() < 1e-9
     assert check_trajectory(fields, EllipticalShell(20, xi=2), num=1000).error.min() > 1e-4
-    assert check_trajectory(fields, StudentT(20, xi=2, nu=5), num=1000, theory=LinearResponse()).error.max() < 1e-9
+    assert (
+        check_trajectory(
+            fields, StudentT(20, xi=2, nu=5), num=1000, theory=LinearResponse()
+        ).error.max()
+        < 1e-9
+    )
     pulses = check_trajectory(fields, SinglePulse(20), num=1000)
     assert (pulses.uncertainty == 0).all() and (pulses.error > 0.1).all()
     assert np.isfinite(check_trajectory(fields, BlockPulse(20), num=1000).error).all()
@@ -350,9 +385,14 @@ def binomial_distance(count):
 @pytest.mark.parametrize("size", [5, 12, 41])
 def test_distance_from_normal_of_independent_signs(size):
     """Equal weights: what is left of the sum given one site is binomial."""
-    check = check_trajectory(along([np.ones(size), np.eye(size)[2] + np.eye(size)[3]]), Ising(size, coupling=0))
+    check = check_trajectory(
+        along([np.ones(size), np.eye(size)[2] + np.eye(size)[3]]), Ising(size, coupling=0)
+    )
     # F at a point has a standard error of at most ½/√num.
-    assert abs(check.normality[0] - binomial_distance(size - 1)) < SIGMAS * 0.5 / math.sqrt(check.num) + 1 / CELLS
+    assert (
+        abs(check.normality[0] - binomial_distance(size - 1))
+        < SIGMAS * 0.5 / math.sqrt(check.num) + 1 / CELLS
+    )
     assert abs(check.normality[0] - binomial_distance(size + 1)) > 1e-4
     assert check.normality[1] == pytest.approx(binomial_distance(1), abs=0.01)
     assert check.largest[0] == pytest.approx(1 / math.sqrt(size))
@@ -363,13 +403,17 @@ def test_distance_from_normal_of_independent_signs(size):
 
 
 def test_normal_laws_are_at_the_noise():
-    check = check_trajectory(along([*random_fields(40, 3), bump(40, 1)]), Gaussian(40, xi=2), num=100_000)
+    check = check_trajectory(
+        along([*random_fields(40, 3), bump(40, 1)]), Gaussian(40, xi=2), num=100_000
+    )
     # The average of 16 Kolmogorov distances: mean 0.87/√n, standard deviation 0.26/(4√n).
     spread = 0.26 * math.sqrt(BINS / 100_000) / math.sqrt(BINS)
     assert np.abs(check.normality - check.normality_noise).max() < SIGMAS * spread + 1 / CELLS
     assert np.abs(check.excess_kurtosis).max() < SIGMAS * math.sqrt(96 / 100_000)
     tied = check_trajectory(along(random_fields(40, 3)), StudentT(40, xi=2, nu=8), num=100_000)
-    assert (tied.normality > 2 * check.normality_noise).all()  # A2 fails: the spread depends on the site
+    assert (
+        tied.normality > 2 * check.normality_noise
+    ).all()  # A2 fails: the spread depends on the site
 
 
 def test_a_single_site_is_no_sum():
@@ -384,7 +428,9 @@ TASK = lf.Discrimination(Ising(40, coupling=0.3), Ising(40, coupling=0.7))
 
 
 def test_when_the_effective_flow_stops_being_valid():
-    flow = lf.solve(TASK, lf.theory.ExactIsing(frequencies=64), members=2, times=np.linspace(0, 20, 21))
+    flow = lf.solve(
+        TASK, lf.theory.ExactIsing(frequencies=64), members=2, times=np.linspace(0, 20, 21)
+    )
     check = check_trajectory(flow, TASK, member=1, num=5000)
     assert check.stimulus.coupling == 0.7  # the class with a label
     np.testing.assert_allclose(check.ipr, flow.ipr[1, :, 0], rtol=1e-12)
@@ -404,7 +450,9 @@ def test_when_the_effective_flow_stops_being_valid():
 def test_trained_and_swept():
     """A trajectory of `train`, with its own times a member and a coupling swept over the ensemble."""
     task = lf.Discrimination(Ising(12, coupling=0.3), Ising(12, coupling=[0.5, 0.9]))
-    run = lf.train(task, lf.networks.SingleNeuron(), learning_rate=[0.1, 0.2], steps=20, batch=100, members=2)
+    run = lf.train(
+        task, lf.networks.SingleNeuron(), learning_rate=[0.1, 0.2], steps=20, batch=100, members=2
+    )
     check = check_trajectory(run, task, member=1, num=1000)
     assert check.stimulus.coupling == 0.9
     np.testing.assert_allclose(check.times, run.times[1])
@@ -427,7 +475,10 @@ def test_bad_records_are_nan():
         (lambda: check_stimulus(Ising(12), num=10), "`num`"),
         (lambda: check_stimulus(Ising(12), seed=-1), "`seed`"),
         (lambda: check_trajectory(along(np.ones((2, 12))), Ising(13)), "lattice"),
-        (lambda: check_trajectory(along(np.ones((2, 12))), SinglePulse(12, coding="zero-one")), "sign symmetric"),
+        (
+            lambda: check_trajectory(along(np.ones((2, 12))), SinglePulse(12, coding="zero-one")),
+            "sign symmetric",
+        ),
         (lambda: check_trajectory(along(np.ones((2, 12))), Ising(12), member=1), "`member`"),
         (lambda: check_trajectory(along(np.ones((2, 12))), Ising(12), neuron=1), "`neuron`"),
         (lambda: check_trajectory(along(np.ones((2, 12))), Ising(12), times="late"), "`times`"),
@@ -440,5 +491,7 @@ def test_what_is_refused(call, told):
 
 
 def test_same_seed_same_numbers():
-    first, again, other = (check_stimulus(NLGP(12, xi=1), num=2000, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (
+        check_stimulus(NLGP(12, xi=1), num=2000, seed=seed) for seed in (3, 3, 4)
+    )
     assert first.sign == again.sign and first.sign != other.sign

@@ -11,11 +11,28 @@ import pytest
 import scipy.special
 
 import localfields as lf
-from localfields.stimuli import NLGP, EllipticalShell, Gaussian, Ising, Kur, Samples, SinglePulse, StudentT
+from localfields.stimuli import (
+    NLGP,
+    EllipticalShell,
+    Gaussian,
+    Ising,
+    Kur,
+    Samples,
+    SinglePulse,
+    StudentT,
+)
 from localfields.theory.checks.assumptions import Measured, check_stimulus
 from localfields.theory.data import rows as _rows
 from localfields.theory.data.prediction import LEVEL, POWER, ROWS_A_SITE
-from localfields.theory.data.rows import GROUPS, Measurements, flatness, hill, ising_p, likeness, resamples
+from localfields.theory.data.rows import (
+    GROUPS,
+    Measurements,
+    flatness,
+    hill,
+    ising_p,
+    likeness,
+    resamples,
+)
 
 SIZE = 16
 
@@ -27,7 +44,9 @@ def rows(stimulus, num, seed=0):
 
 def drawn(cls, num, seed=0, **values):
     """A task of rows, from two lengthscales of a law."""
-    return lf.Discrimination(*(rows(cls((SIZE,), xi=xi, **values), num, seed + c) for c, xi in enumerate((0.5, 1.5))))
+    return lf.Discrimination(
+        *(rows(cls((SIZE,), xi=xi, **values), num, seed + c) for c, xi in enumerate((0.5, 1.5)))
+    )
 
 
 # -- what is measured ---------------------------------------------------------------------------------------------
@@ -39,11 +58,15 @@ def test_statistics_are_those_of_the_rows():
     found = Measurements(data)
     weights = resamples(1)[0]
     parts = np.split(data.rows.astype(float), found.bounds[1:-1])
-    repeated = np.concatenate([part for part, times in zip(parts, weights, strict=True) for _ in range(int(times))])
+    repeated = np.concatenate(
+        [part for part, times in zip(parts, weights, strict=True) for _ in range(int(times))]
+    )
     centered = repeated - data.site_means()
     wanted = [np.mean(centered * np.roll(centered, d, axis=1)) for d in range(SIZE)]
     np.testing.assert_allclose(found.row(weights), wanted, atol=1e-12)
-    np.testing.assert_allclose(found.matrix(weights), centered.T @ centered / len(centered), atol=1e-12)
+    np.testing.assert_allclose(
+        found.matrix(weights), centered.T @ centered / len(centered), atol=1e-12
+    )
     kurtosis = np.mean(centered**4) / np.mean(centered**2) ** 2 - 3
     assert found.kurtosis(weights) == pytest.approx(kurtosis, abs=1e-9)
     assert found.kurtosis(resamples(3)).shape == (3,)
@@ -83,7 +106,9 @@ ELLIPTICAL = {
 def test_elliptical_rows_look_alike_in_every_direction(name):
     """Chances of true hypotheses are spread evenly: the least of 12 is above the level, and half are above a tenth."""
     heavy = name == "student t"
-    chances = [flatness(Measurements(rows(ELLIPTICAL[name], 2000, seed)), heavy).p for seed in range(12)]
+    chances = [
+        flatness(Measurements(rows(ELLIPTICAL[name], 2000, seed)), heavy).p for seed in range(12)
+    ]
     assert min(chances) > LEVEL and np.median(chances) > 0.1
 
 
@@ -94,7 +119,9 @@ def test_other_rows_do_not(heavy):
     assert found.p < 1e-12 and found.power > POWER
     one, many = (found.values[found.kinds.index(kind)] for kind in ("site", "constant"))
     scale = scipy.special.gamma(0.75) ** 2 * math.sqrt(2) / math.pi  # (E√|Z|)²
-    sixteen = 1.2 / 24 / SIZE  # first correction of a sum of sixteen: −κ/24, halved and turned for the other ratio
+    sixteen = (
+        1.2 / 24 / SIZE
+    )  # first correction of a sum of sixteen: −κ/24, halved and turned for the other ratio
     wanted = (
         math.log(9 / 8 * scale / math.sqrt(2 / math.pi))
         if heavy
@@ -148,7 +175,9 @@ def found():
     return {
         name: (
             lf.predict(drawn(cls, 20_000, **values), starts=4),
-            lf.predict(lf.Discrimination(*(cls((SIZE,), xi=xi, **values) for xi in (0.5, 1.5))), starts=4),
+            lf.predict(
+                lf.Discrimination(*(cls((SIZE,), xi=xi, **values) for xi in (0.5, 1.5))), starts=4
+            ),
         )
         for name, (cls, values) in CASES.items()
     }
@@ -203,7 +232,9 @@ def test_fewer_still_are_not_looked_at():
 
 def test_a_few_patterns_are_summed_over():
     """Pulses of zeros and ones have no sign symmetry: the sum over patterns needs none."""
-    task = lf.Discrimination(*(SinglePulse(SIZE, a, b, coding="zero-one") for a, b in ((1, 2), (4, 6))))
+    task = lf.Discrimination(
+        *(SinglePulse(SIZE, a, b, coding="zero-one") for a, b in ((1, 2), (4, 6)))
+    )
     data = task.replace(stimuli=tuple(rows(one, 4000, c) for c, one in enumerate(task.stimuli)))
     said, exact = lf.predict(data, starts=4), lf.predict(task, starts=4)
     assert said.theory == exact.theory == "ExactPulse"
@@ -216,7 +247,9 @@ def test_a_few_patterns_are_summed_over():
 
 def changed(change):
     task = drawn(NLGP, 4000, gain=3.0)
-    return task.replace(stimuli=tuple(Samples(change(one.rows.astype(float))) for one in task.stimuli))
+    return task.replace(
+        stimuli=tuple(Samples(change(one.rows.astype(float))) for one in task.stimuli)
+    )
 
 
 FAILING = {
@@ -242,7 +275,10 @@ def test_what_fails_is_named_with_what_to_try(name):
 
 def test_the_advice_helps():
     task = changed(FAILING["a mean"][0])
-    said = lf.predict(task.replace(stimuli=tuple(one.replace(preprocess="center") for one in task.stimuli)), starts=4)
+    said = lf.predict(
+        task.replace(stimuli=tuple(one.replace(preprocess="center") for one in task.stimuli)),
+        starts=4,
+    )
     assert said.verdict == "localized"
 
 
@@ -261,7 +297,9 @@ def test_rows_that_resemble_the_next_count_for_less():
 
 def test_a_class_beside_data_is_drawn_from():
     task = drawn(NLGP, 4000, gain=3.0)
-    said = lf.predict(task.replace(stimuli=(NLGP((SIZE,), xi=0.5, gain=3.0), task.stimuli[1])), starts=4)
+    said = lf.predict(
+        task.replace(stimuli=(NLGP((SIZE,), xi=0.5, gain=3.0), task.stimuli[1])), starts=4
+    )
     assert said.verdict == "localized" and said.evidence[0].num == 50_000
 
 
@@ -270,7 +308,9 @@ def test_no_theory_covers_other_losses():
     assert said.verdict == "undecided" and "No theory" in said.reason and said.evidence
 
 
-@pytest.mark.parametrize("mistake", [{"starts": 0}, {"seed": -1}, {"initial": np.zeros((4, 1, SIZE - 1))}], ids=str)
+@pytest.mark.parametrize(
+    "mistake", [{"starts": 0}, {"seed": -1}, {"initial": np.zeros((4, 1, SIZE - 1))}], ids=str
+)
 def test_mistakes_are_errors_not_verdicts(mistake):
     with pytest.raises(lf.InputError, match=f"`{next(iter(mistake))}`"):
         lf.predict(drawn(NLGP, 100, gain=3.0), **mistake)

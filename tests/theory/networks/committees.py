@@ -21,4 +21,6 @@ def gated(w, v, sigma):
     return np.asarray(_slope(*map(jnp.asarray, (w, v, sigma))))
 
 
-_slope = jax.jit(jax.grad(lambda w, v, sigma: relu_pair(w @ sigma @ w, v @ sigma @ v, w @ sigma @ v)))
+_slope = jax.jit(
+    jax.grad(lambda w, v, sigma: relu_pair(w @ sigma @ w, v @ sigma @ v, w @ sigma @ v))
+)

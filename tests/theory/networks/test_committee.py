@@ -43,11 +43,19 @@ evaluate = jax.jit(lambda flow, params: flow(params))
 TASKS = {
     "zero-one": lf.Discrimination(*GAUSSIANS[:2]),
     "signs": lf.Discrimination(*GAUSSIANS[:2], labels="signs"),
-    "three": lf.Discrimination(*GAUSSIANS, labels=(0.5, -1.0, 2.0), proportions=(0.5, 0.2, 0.3), l2=0.07),
-    "dense": lf.Discrimination(GAUSSIANS[0], lf.stimuli.DenseGaussian((N,), np.diag(np.linspace(0.5, 2, N)))),
+    "three": lf.Discrimination(
+        *GAUSSIANS, labels=(0.5, -1.0, 2.0), proportions=(0.5, 0.2, 0.3), l2=0.07
+    ),
+    "dense": lf.Discrimination(
+        GAUSSIANS[0], lf.stimuli.DenseGaussian((N,), np.diag(np.linspace(0.5, 2, N)))
+    ),
 }
 CASES = [("relu", "zero-one"), ("relu", "three"), ("relu", "dense"), ("relu", "signs")]
-CASES += [(activation, "three") for activation in SIGMOIDAL] + [("erf", "zero-one"), ("erf", "signs"), ("erf", "dense")]
+CASES += [(activation, "three") for activation in SIGMOIDAL] + [
+    ("erf", "zero-one"),
+    ("erf", "signs"),
+    ("erf", "dense"),
+]
 
 
 def drawn(task, network, params, key, num=100_000):
@@ -56,12 +64,19 @@ def drawn(task, network, params, key, num=100_000):
     weights = np.asarray(params["weights"])
     act = lf.networks.base.ACTIVATIONS[network.activation]
     slope = jax.vmap(jax.vmap(jax.grad(act)))
-    for index, (stimulus, p, (y,)) in enumerate(zip(task.stimuli, task.priors, task.targets(), strict=True)):
+    for index, (stimulus, p, (y,)) in enumerate(
+        zip(task.stimuli, task.priors, task.targets(), strict=True)
+    ):
         x = np.asarray(stimulus.sample(jax.random.fold_in(key, index), num), np.float64)
-        h = jnp.asarray(x @ weights.T) + jnp.asarray(params.get("biases", np.zeros(network.hidden)))[None, :]
+        h = (
+            jnp.asarray(x @ weights.T)
+            + jnp.asarray(params.get("biases", np.zeros(network.hidden)))[None, :]
+        )
         error = np.asarray(jnp.mean(act(h), axis=1)) - y
         back = 2 * error[:, None] * np.asarray(slope(h)) / network.hidden
-        each = np.concatenate([error[:, None] ** 2, back, (back[:, :, None] * x[:, None, :]).reshape(num, -1)], axis=1)
+        each = np.concatenate(
+            [error[:, None] ** 2, back, (back[:, :, None] * x[:, None, :]).reshape(num, -1)], axis=1
+        )
         total, variance = total + p * each.mean(axis=0), variance + p**2 * each.var(axis=0) / num
     ridge = [task.l2 * np.sum(weights**2)], np.zeros(network.hidden), 2 * task.l2 * weights.ravel()
     return total + np.concatenate(ridge), np.sqrt(variance)
@@ -69,7 +84,11 @@ def drawn(task, network, params, key, num=100_000):
 
 def flat(network, loss, gradient):
     return np.concatenate(
-        [[float(loss)], gradient.get("biases", np.full(network.hidden, np.nan)), np.ravel(gradient["weights"])]
+        [
+            [float(loss)],
+            gradient.get("biases", np.full(network.hidden, np.nan)),
+            np.ravel(gradient["weights"]),
+        ]
     )
 
 
@@ -83,7 +102,10 @@ def test_loss_and_gradient(activation, name, key):
     for part, values in params.items():
         found = np.asarray(gradient[part])
         for index in np.ndindex(values.shape):
-            ends = [float(evaluate(flow, params | {part: values.at[index].add(step)})[0]) for step in (1e-5, -1e-5)]
+            ends = [
+                float(evaluate(flow, params | {part: values.at[index].add(step)})[0])
+                for step in (1e-5, -1e-5)
+            ]
             assert abs((ends[0] - ends[1]) / 2e-5 - found[index]) < 1e-9, (part, index)
     # By draws.
     mean, error = drawn(task, network, params, key)
@@ -103,7 +125,9 @@ def test_loss_is_the_formula_of_the_sheet():
     """§4.2 as printed there, with its ½: half of ours."""
     network, rng = committee(hidden=2), np.random.default_rng(9)
     params = params_of(network, rng)
-    loss, gradient = evaluate(lf.theory.GaussianCommittee().flow(TASKS["zero-one"], network), params)
+    loss, gradient = evaluate(
+        lf.theory.GaussianCommittee().flow(TASKS["zero-one"], network), params
+    )
     w = np.asarray(params["weights"])
     zero, one = map(covariance, GAUSSIANS[:2])
     pairs = sum(
@@ -125,7 +149,9 @@ def test_loss_is_the_formula_of_the_sheet():
 
 def bias_flow(task, network, params):
     """−∂L/∂b, with the ½ of the notes."""
-    return -0.5 * np.asarray(evaluate(theory_of(network.activation).flow(task, network), params)[1]["biases"])
+    return -0.5 * np.asarray(
+        evaluate(theory_of(network.activation).flow(task, network), params)[1]["biases"]
+    )
 
 
 @pytest.mark.parametrize("b", [0.0, 0.7, -1.2])
@@ -137,7 +163,12 @@ def test_notes_bias_flow_is_of_erf_without_the_root(b):
 
     def crossed(s):  # (41)
         part = s / (s + 1) - 1
-        return -2 / math.sqrt(math.pi * (s + 1)) * math.exp(part * b**2) * math.erf(part / math.sqrt(2 + part) * b)
+        return (
+            -2
+            / math.sqrt(math.pi * (s + 1))
+            * math.exp(part * b**2)
+            * math.erf(part / math.sqrt(2 + part) * b)
+        )
 
     q, two = jnp.asarray(s1), jnp.asarray(b * math.sqrt(2))
     assert abs(math.sqrt(2) * float(erf_slope(q, two)) - slope) < 1e-10
@@ -166,7 +197,9 @@ def many_neurons(w, b, right):
             shift = q[0, k] * b[0] / (1 + q[0, 0]) * (1.0 if right else 1 / q[0, 0])
             rest = q[k, k] - q[0, k] ** 2 / q[0, 0]
             # Read with the product that makes the denominator right: 1 + q_kk − q₁k²/(1 + q₁₁).
-            left = (1 + rest) * (1 + q[0, k] ** 2 / (q[0, 0] + q[0, 0] * q[k, k] - q[0, k] ** 2) / (q[0, 0] + 1))
+            left = (1 + rest) * (
+                1 + q[0, k] ** 2 / (q[0, 0] + q[0, 0] * q[k, k] - q[0, k] ** 2) / (q[0, 0] + 1)
+            )
             total -= root * e * math.erf((b[k] - shift) / math.sqrt(2 * left)) / (2 * count)
     return total / count
 
@@ -203,10 +236,15 @@ def test_symmetries(activation):
         moved = evaluate(flow, {name: move(name, values) for name, values in params.items()})
         np.testing.assert_allclose(moved[0], loss, rtol=0, atol=1e-14, err_msg=what)
         for name, values in gradient.items():
-            np.testing.assert_allclose(moved[1][name], move(name, values), rtol=0, atol=1e-14, err_msg=what)
+            np.testing.assert_allclose(
+                moved[1][name], move(name, values), rtol=0, atol=1e-14, err_msg=what
+            )
     # Neurons alike stay alike, and act as one.
     alike = evaluate(flow, {name: jnp.stack([values[0]] * 3) for name, values in params.items()})
-    alone = evaluate(theory_of(activation).flow(task, committee(activation, 1)), {k: v[:1] for k, v in params.items()})
+    alone = evaluate(
+        theory_of(activation).flow(task, committee(activation, 1)),
+        {k: v[:1] for k, v in params.items()},
+    )
     ridge = 2 * task.l2 * float(jnp.sum(params["weights"][0] ** 2))
     accuracy = 1e-13 if activation != "sigmoid" else 1e-9
     assert abs(float(alike[0]) - float(alone[0]) - ridge) < accuracy
@@ -222,7 +260,9 @@ def test_fields_of_zeros_and_neurons_alike_have_derivatives_of_every_order(activ
     network = committee(activation)
     flow = theory_of(activation).flow(TASKS["zero-one"], network)
     params = params_of(network, np.random.default_rng(6))
-    ways = jax.jit(lambda params, step: (flow(params), jax.jvp(lambda at: flow(at)[1], (params,), (step,))[1]))
+    ways = jax.jit(
+        lambda params, step: (flow(params), jax.jvp(lambda at: flow(at)[1], (params,), (step,))[1])
+    )
     step = jax.tree.map(jnp.ones_like, params)
     for scale in ([0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, -2.0]):
         at = params | {"weights": jnp.asarray(scale)[:, None] * params["weights"][:1]}
@@ -238,11 +278,15 @@ def test_fields_of_zeros_and_neurons_alike_have_derivatives_of_every_order(activ
 
 
 @pytest.mark.parametrize("name", TASKS)
-@pytest.mark.parametrize("network", [lf.networks.SingleNeuron(), committee(hidden=1)], ids=["neuron", "committee"])
+@pytest.mark.parametrize(
+    "network", [lf.networks.SingleNeuron(), committee(hidden=1)], ids=["neuron", "committee"]
+)
 def test_one_neuron_is_that_of_the_linear_response(name, network):
     params = params_of(network, np.random.default_rng(8))
     found = evaluate(lf.theory.GaussianCommittee().flow(TASKS[name], network), params)
-    expected = evaluate(lf.theory.LinearResponse().flow(TASKS[name], lf.networks.SingleNeuron()), params)
+    expected = evaluate(
+        lf.theory.LinearResponse().flow(TASKS[name], lf.networks.SingleNeuron()), params
+    )
     np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(found[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-12)
 
@@ -263,14 +307,31 @@ def test_biases_that_are_not_trained(kind):
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 NLGP = lf.Discrimination(GAUSSIANS[0], lf.stimuli.NLGP((N,), xi=1.1, gain=3.0))
-PULSES = lf.Discrimination(*(lf.stimuli.SinglePulse((N,), 1, longest, coding="zero-one") for longest in (2, 3)))
+PULSES = lf.Discrimination(
+    *(lf.stimuli.SinglePulse((N,), 1, longest, coding="zero-one") for longest in (2, 3))
+)
 REFUSED = {
-    "law": (NLGP, committee(), lf.theory.GaussianCommittee(), "Every stimulus for GaussianCommittee"),
+    "law": (
+        NLGP,
+        committee(),
+        lf.theory.GaussianCommittee(),
+        "Every stimulus for GaussianCommittee",
+    ),
     "mean": (PULSES, committee(), lf.theory.GaussianCommittee("gaussian"), "sign symmetric"),
     "activation": (TASKS["signs"], committee("erf"), lf.theory.GaussianCommittee(), "relu"),
     "other activation": (TASKS["signs"], committee(), lf.theory.ErfCommittee(), "erf-unscaled"),
-    "biases": (TASKS["signs"], committee(bias="fixed"), lf.theory.GaussianCommittee(), "ErfCommittee covers biases"),
-    "two layers": (TASKS["signs"], lf.networks.TwoLayer(2), lf.theory.GaussianCommittee(), "a Committee"),
+    "biases": (
+        TASKS["signs"],
+        committee(bias="fixed"),
+        lf.theory.GaussianCommittee(),
+        "ErfCommittee covers biases",
+    ),
+    "two layers": (
+        TASKS["signs"],
+        lf.networks.TwoLayer(2),
+        lf.theory.GaussianCommittee(),
+        "a Committee",
+    ),
     "loss": (
         lf.Discrimination(*GAUSSIANS[:2], loss="absolute"),
         committee("erf"),
@@ -309,7 +370,11 @@ def start_of(network, seed=0, scale=0.3):
 
 def trained(task, network, rate, steps, every, **more):
     what = [name for name in SERIES if name != "biases" or network.bias == "trained"]
-    settings = {"learning_rate": rate, "steps": steps, "record": lf.Record(every=every, what=tuple(what))}
+    settings = {
+        "learning_rate": rate,
+        "steps": steps,
+        "record": lf.Record(every=every, what=tuple(what)),
+    }
     return lf.train(task, network, **settings | more)
 
 
@@ -355,7 +420,9 @@ def test_training_on_large_batches_follows_the_closed_form(activation, hidden):
         assert (np.abs(values.mean(axis=0) - expected)[1:] / error).max() < limit, part
         # How much of the way each member has gone, all neurons together: 1, and a tenth more or less would be seen.
         way = (expected - expected[0])[1:].reshape(6, -1)
-        gone = ((values - expected[0])[:, 1:].reshape(32, 6, -1) * way).sum(axis=2) / (way**2).sum(axis=1)
+        gone = ((values - expected[0])[:, 1:].reshape(32, 6, -1) * way).sum(axis=2) / (way**2).sum(
+            axis=1
+        )
         spread = gone.std(axis=0, ddof=1) / math.sqrt(32)
         assert (np.abs(gone.mean(axis=0) - 1) < limit * spread).all(), part
         assert (limit * spread).max() < 0.1, part

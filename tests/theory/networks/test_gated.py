@@ -45,7 +45,10 @@ ONE_GATE = {
     "majority": (Block(length=3), x < 3),
     "flat": (Flat(), x >= 0),
     "wave": (Wave(cycles=1), np.cos(2 * np.pi * x / N)),
-    "hat": (MexicanHat(width=1.5), (1 - np.minimum(x, N - x) ** 2 / 2.25) * np.exp(-(np.minimum(x, N - x) ** 2) / 4.5)),
+    "hat": (
+        MexicanHat(width=1.5),
+        (1 - np.minimum(x, N - x) ** 2 / 2.25) * np.exp(-(np.minimum(x, N - x) ** 2) / 4.5),
+    ),
     "given": (Directions([0.3 * x - 1]), 0.3 * x - 1),
 }
 
@@ -56,7 +59,9 @@ def test_one_half_space_in_closed_form(name, labels):
     """A = ½Σ̄ and b = Σ p y f(v), with ties and without, against a sum over states."""
     gates, direction = ONE_GATE[name]
     solution = gated_solution(TASK.replace(labels=labels), gates, draws=None)
-    second, first, constant = regression(half(direction), (-1.0, 1.0) if labels == "signs" else (0.0, 1.0))
+    second, first, constant = regression(
+        half(direction), (-1.0, 1.0) if labels == "signs" else (0.0, 1.0)
+    )
     np.testing.assert_allclose(solution.second, second, rtol=0, atol=1e-14)
     np.testing.assert_allclose(solution.first, first, rtol=0, atol=1e-9)
     covariances = [lf.lattice.matrix(s.covariance()) for s in SPINS]
@@ -80,16 +85,27 @@ class Crowd(Gates):
 
 MANY = {
     "bumps": (Bump(copies=2), half(x == 0, x == 4)),
-    "several": (Several(Flat(), Block(length=2), Open()), np.hstack([half(x >= 0, x < 2), np.ones((2**N, 1))])),
+    "several": (
+        Several(Flat(), Block(length=2), Open()),
+        np.hstack([half(x >= 0, x < 2), np.ones((2**N, 1))]),
+    ),
     "exclusive": (
         Exclusive(Directions(np.eye(N)[[0, 3]])),
-        np.stack([(STATES[:, 0] == a) & (STATES[:, 3] == b) for a in (1, -1) for b in (1, -1)], axis=1) * 1.0,
+        np.stack(
+            [(STATES[:, 0] == a) & (STATES[:, 3] == b) for a in (1, -1) for b in (1, -1)], axis=1
+        )
+        * 1.0,
     ),
     "redundant": (Redundant(Bump(site=1)), half(x == 1, x == 1)),
     "crowd": (Crowd(), np.stack([STATES.sum(axis=1) < -1, STATES.sum(axis=1) > 3], axis=1) * 1.0),
     "crowd and bump": (
         Several(Crowd(), Bump(site=1)),
-        np.hstack([np.stack([STATES.sum(axis=1) < -1, STATES.sum(axis=1) > 3], axis=1) * 1.0, half(x == 1)]),
+        np.hstack(
+            [
+                np.stack([STATES.sum(axis=1) < -1, STATES.sum(axis=1) > 3], axis=1) * 1.0,
+                half(x == 1),
+            ]
+        ),
     ),
 }
 
@@ -129,7 +145,9 @@ def test_what_two_half_spaces_share(cosine):
     np.testing.assert_allclose(found, found.T, rtol=0, atol=1e-15)
     assert v @ found @ v == pytest.approx(a / (2 * math.pi) * (angle + g * s), rel=1e-11)
     assert u @ found @ u == pytest.approx(b / (2 * math.pi) * (angle + g * s), rel=1e-11)
-    assert v @ found @ u == pytest.approx(math.sqrt(a * b) / (2 * math.pi) * (s + g * angle), rel=1e-11, abs=1e-13)
+    assert v @ found @ u == pytest.approx(
+        math.sqrt(a * b) / (2 * math.pi) * (s + g * angle), rel=1e-11, abs=1e-13
+    )
     basis = scipy.linalg.null_space(np.stack([v, u]) @ covariance)
     across = basis @ rng.normal(size=basis.shape[1])
     expected = (0.25 + math.asin(g) / (2 * math.pi)) * (across @ covariance @ across)
@@ -140,8 +158,12 @@ def test_limits_of_what_two_half_spaces_share():
     covariance = lf.lattice.matrix(lf.stimuli.Gaussian((N,), xi=1.1).covariance())
     v, across = np.random.default_rng(1).normal(size=(2, N))
     for size in (1e-3, 1e-6, 1e-9):
-        np.testing.assert_allclose(quadrant_moment(covariance, v, v + size * across), covariance / 2, atol=2 * size)
-        np.testing.assert_allclose(quadrant_moment(covariance, v, -v + size * across), 0 * covariance, atol=2 * size)
+        np.testing.assert_allclose(
+            quadrant_moment(covariance, v, v + size * across), covariance / 2, atol=2 * size
+        )
+        np.testing.assert_allclose(
+            quadrant_moment(covariance, v, -v + size * across), 0 * covariance, atol=2 * size
+        )
 
 
 class Sum(Gates):
@@ -167,7 +189,9 @@ def test_measured_gates_have_the_moments_of_the_closed_form(name):
     limit = scipy.stats.t.ppf(scipy.stats.norm.cdf(SIGMAS), 19)
 
     def sigmas(groups, expected):
-        return np.abs(groups.mean(axis=0) - expected) / (groups.std(axis=0, ddof=1) / math.sqrt(len(groups)))
+        return np.abs(groups.mean(axis=0) - expected) / (
+            groups.std(axis=0, ddof=1) / math.sqrt(len(groups))
+        )
 
     assert exact.exact and not found.exact
     assert sigmas(found.groups[0], exact.second).max() < limit
@@ -175,7 +199,10 @@ def test_measured_gates_have_the_moments_of_the_closed_form(name):
     assert abs(found.limiting_loss - exact.limiting_loss) < limit * found.limiting_error < 0.01
     # The power: without the part that is not proportional to Σ, and with a twentieth more of it all.
     off = 0.5 * sum(lf.lattice.matrix(s.covariance()) for s in task.stimuli)
-    g = [cosines(lf.lattice.matrix(s.covariance()), np.ones(6), np.eye(6)[0])[3] for s in task.stimuli]
+    g = [
+        cosines(lf.lattice.matrix(s.covariance()), np.ones(6), np.eye(6)[0])[3]
+        for s in task.stimuli
+    ]
     crude = exact.second.copy()
     crude[:6, 6:] = np.mean([0.25 + math.asin(one) / (2 * math.pi) for one in g]) * off
     assert sigmas(found.groups[0], crude).max() > 2 * limit
@@ -193,7 +220,12 @@ def test_error_of_a_measured_loss_is_its_spread():
     ratio = (off.std(ddof=1) / stated) ** 2
     low, high = scipy.stats.chi2.ppf(scipy.stats.norm.cdf([-3.5, 3.5]), 29) / 29
     assert low < ratio < high
-    plain = np.array([one.constant - one.first @ np.linalg.solve(one.second, one.first) for one in found]) - exact
+    plain = (
+        np.array(
+            [one.constant - one.first @ np.linalg.solve(one.second, one.first) for one in found]
+        )
+        - exact
+    )
     assert plain.mean() < -2 * off.std(ddof=1) / math.sqrt(30)
 
 
@@ -207,7 +239,9 @@ def test_integral_behind_the_arctangent(c):
 
     found = scipy.integrate.quad(integrand, 0, 12, epsabs=1e-14, epsrel=1e-13, points=[1 / c])[0]
     assert found == pytest.approx(math.atan(math.sqrt(2) * c) / math.pi, rel=1e-12)
-    assert abs(2 / math.sqrt(math.pi) * math.atan(math.sqrt(2) * c) - found) > 0.9 * found  # as printed
+    assert (
+        abs(2 / math.sqrt(math.pi) * math.atan(math.sqrt(2) * c) - found) > 0.9 * found
+    )  # as printed
 
 
 @pytest.mark.parametrize("gain, right, printed", [(0.5, ".2106", ".747"), (3.0, ".2394", ".849")])
@@ -249,9 +283,13 @@ def test_copula_behind_a_bump_gate_against_draws(name, key):
 def test_quadrature_of_a_copula_is_the_closed_form():
     law = lf.marginals.ErfNormal(gain=3.0)
     one = site_response(lf.stimuli.Copula((12,), xi=2.0, marginal_law=law))
-    np.testing.assert_allclose(one, site_response(lf.stimuli.NLGP((12,), xi=2.0, gain=3.0)), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        one, site_response(lf.stimuli.NLGP((12,), xi=2.0, gain=3.0)), rtol=0, atol=1e-12
+    )
     normal = lf.stimuli.Gaussian((12,), xi=2.0)
-    np.testing.assert_allclose(site_response(normal), normal.covariance() / math.sqrt(2 * math.pi), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        site_response(normal), normal.covariance() / math.sqrt(2 * math.pi), rtol=0, atol=1e-12
+    )
 
 
 # -- learning over time -------------------------------------------------------------------------------------------
@@ -340,9 +378,14 @@ def test_exclusive_gates_are_regressions_of_their_own():
 
 def test_redundant_gates():
     """The difference is kept; the sum goes at twice the speed that the notes print."""
-    solution, start = gated_solution(TASK, Redundant(Bump(site=1))), start_of(Redundant(Bump(site=1)))
+    solution, start = (
+        gated_solution(TASK, Redundant(Bump(site=1))),
+        start_of(Redundant(Bump(site=1))),
+    )
     found = solution.weights([0.5, 3.0, math.inf], start)
-    np.testing.assert_allclose(found[:, 0] - found[:, 1], np.tile(start[0] - start[1], (3, 1)), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        found[:, 0] - found[:, 1], np.tile(start[0] - start[1], (3, 1)), rtol=0, atol=1e-12
+    )
     second, first, _ = regression(half(x == 1))
     end = 2 * np.linalg.solve(second, first)
     for index, time in enumerate((0.5, 3.0)):
@@ -352,7 +395,9 @@ def test_redundant_gates():
         np.testing.assert_allclose(found[index].sum(axis=0), total[2], rtol=0, atol=1e-9)
         assert np.abs(found[index].sum(axis=0) - total[1]).max() > 0.1
         apart = start[0] - start[1]
-        np.testing.assert_allclose(found[index], [(total[2] + apart) / 2, (total[2] - apart) / 2], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            found[index], [(total[2] + apart) / 2, (total[2] - apart) / 2], rtol=0, atol=1e-9
+        )
 
 
 def test_opposite_half_spaces_are_exclusive():
@@ -383,20 +428,34 @@ def descended(solution, start, rate, steps, printed=False):
     w, found, count = start.ravel(), [], solution.neurons
     for _ in range(steps + 1):
         found.append(w.reshape(start.shape))
-        w = w + rate * 2 / count * (solution.first - solution.second @ w / (1 if printed else count))
+        w = w + rate * 2 / count * (
+            solution.first - solution.second @ w / (1 if printed else count)
+        )
     return np.array(found)
 
 
 def test_exact_training_is_descent_on_the_closed_form():
     """Its error against the flow is of the first order in the rate."""
     gates, _ = MANY["several"]
-    network, start, solution = lf.networks.GatedLinear(gates), 0.3 * start_of(gates), gated_solution(TASK, gates)
+    network, start, solution = (
+        lf.networks.GatedLinear(gates),
+        0.3 * start_of(gates),
+        gated_solution(TASK, gates),
+    )
     rates = np.array([0.2, 0.1])
     record = lf.Record(every=20, what=("weights", "loss"))
-    settings = {"learning_rate": rates, "steps": 80, "record": record, "estimator": "exact", "initial": start}
+    settings = {
+        "learning_rate": rates,
+        "steps": 80,
+        "record": record,
+        "estimator": "exact",
+        "initial": start,
+    }
     run = lf.train(TASK, network, **settings)
     for m, rate in enumerate(rates):
-        np.testing.assert_allclose(run.weights[m], descended(solution, start, rate, 80)[::20], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(
+            run.weights[m], descended(solution, start, rate, 80)[::20], rtol=0, atol=1e-10
+        )
         np.testing.assert_allclose(run.loss[m], solution.loss(run.weights[m]), rtol=0, atol=1e-10)
     flow = solution.weights(run.times[0, :3], start)
     errors = [np.abs(run.weights[0, :3] - flow).max(), np.abs(run.weights[1, ::2] - flow).max()]
@@ -440,16 +499,43 @@ def test_training_on_large_batches_follows_the_closed_form(estimator):
 
 GAUSSIAN = lf.Discrimination(*(lf.stimuli.Gaussian((N,), xi=xi) for xi in (0.6, 1.1)))
 REFUSED = {
-    "a measurement that must not be": (lambda: gated_solution(GAUSSIAN, Crowd(), draws=None), "known in closed form"),
-    "no task": (lambda: inspect.unwrap(gated_solution)("spins", Flat()), "`task` must be a Discrimination"),
-    "no gates": (lambda: inspect.unwrap(gated_solution)(GAUSSIAN, "flat"), "`gates` must be a Gates"),
-    "a sweep": (lambda: gated_solution(GAUSSIAN.replace(l2=[0.1, 0.2]), Flat()), "`l2` must be one number for gates"),
-    "an L1 penalty": (lambda: gated_solution(GAUSSIAN.replace(l1=0.1), Flat()), "`l1` of the task must be zero"),
-    "another loss": (lambda: gated_solution(GAUSSIAN.replace(loss="absolute"), Flat()), "mean squared error"),
+    "a measurement that must not be": (
+        lambda: gated_solution(GAUSSIAN, Crowd(), draws=None),
+        "known in closed form",
+    ),
+    "no task": (
+        lambda: inspect.unwrap(gated_solution)("spins", Flat()),
+        "`task` must be a Discrimination",
+    ),
+    "no gates": (
+        lambda: inspect.unwrap(gated_solution)(GAUSSIAN, "flat"),
+        "`gates` must be a Gates",
+    ),
+    "a sweep": (
+        lambda: gated_solution(GAUSSIAN.replace(l2=[0.1, 0.2]), Flat()),
+        "`l2` must be one number for gates",
+    ),
+    "an L1 penalty": (
+        lambda: gated_solution(GAUSSIAN.replace(l1=0.1), Flat()),
+        "`l1` of the task must be zero",
+    ),
+    "another loss": (
+        lambda: gated_solution(GAUSSIAN.replace(loss="absolute"), Flat()),
+        "mean squared error",
+    ),
     "another network": (lambda: lf.solve(GAUSSIAN, GatedFlow()), "must be a GatedLinear"),
-    "too many gates": (lambda: gated_solution(GAUSSIAN, Bump(copies=1000)), "at most 4096, got 1000 × 8"),
-    "too many to measure": (lambda: gated_solution(GAUSSIAN, Redundant(Crowd(), 100)), "at most 1024, got 200 × 8"),
-    "a wrong start": (lambda: gated_solution(GAUSSIAN, Flat()).weights(1.0, np.zeros((2, N))), "of shape (1, 8)"),
+    "too many gates": (
+        lambda: gated_solution(GAUSSIAN, Bump(copies=1000)),
+        "at most 4096, got 1000 × 8",
+    ),
+    "too many to measure": (
+        lambda: gated_solution(GAUSSIAN, Redundant(Crowd(), 100)),
+        "at most 1024, got 200 × 8",
+    ),
+    "a wrong start": (
+        lambda: gated_solution(GAUSSIAN, Flat()).weights(1.0, np.zeros((2, N))),
+        "of shape (1, 8)",
+    ),
     "a whole fraction": (lambda: gated_solution(GAUSSIAN, Flat()).time_to(1.0), "between 0 and 1"),
     "an empty race": (lambda: race(GAUSSIAN, []), "at least one structure"),
 }
@@ -470,4 +556,6 @@ def test_offsets_are_summed_or_measured():
     moved = lf.Discrimination(*(lf.stimuli.Gaussian((N,), xi=xi, offset=0.5) for xi in (0.6, 1.1)))
     assert not gated_solution(moved, Flat(), draws=1000).exact
     with jax.enable_x64(True):
-        assert lf.theory.ExactPulse().flow(lf.Discrimination(*pulses), lf.networks.GatedLinear(Bump()))
+        assert lf.theory.ExactPulse().flow(
+            lf.Discrimination(*pulses), lf.networks.GatedLinear(Bump())
+        )

@@ -9,7 +9,15 @@ import pytest
 import scipy.integrate
 import scipy.special
 
-from localfields.theory.networks.pairs import erf_crossed, erf_mean, erf_pair, erf_slope, relu_mean, relu_pair, series
+from localfields.theory.networks.pairs import (
+    erf_crossed,
+    erf_mean,
+    erf_pair,
+    erf_slope,
+    relu_mean,
+    relu_pair,
+    series,
+)
 
 from .. import sheet
 from .committees import GAUSSIANS, SIGMAS, N, covariance, gated
@@ -26,7 +34,10 @@ def by_quadrature(function, q, b, c, num=80):
     weights = weights / weights.sum()
     q11, q22, q12 = q
     s = math.sqrt(q11) * nodes[:, None] + 0 * nodes[None, :]
-    t = q12 / math.sqrt(q11) * nodes[:, None] + math.sqrt(max(q22 - q12**2 / q11, 0.0)) * nodes[None, :]
+    t = (
+        q12 / math.sqrt(q11) * nodes[:, None]
+        + math.sqrt(max(q22 - q12**2 / q11, 0.0)) * nodes[None, :]
+    )
     return float(weights @ function(s + b, t + c) @ weights)
 
 
@@ -63,7 +74,9 @@ def test_moments_of_erf(q, biases):
     for name, (found, function) in expected.items():
         assert abs(float(found) - by_quadrature(function, q, *biases)) < 1e-10, name
     if q12 == q11 == q22:
-        alone = float(erf_slope(q11, b)) * erf_of(biases[0] / math.sqrt((1 + q[0]) * (1 + 2 * q[0])))
+        alone = float(erf_slope(q11, b)) * erf_of(
+            biases[0] / math.sqrt((1 + q[0]) * (1 + 2 * q[0]))
+        )
         assert abs(float(erf_crossed(q11, q11, q11, b, b)[0]) - alone) < 1e-15
 
 
@@ -78,10 +91,14 @@ def owen(h, k, r):
     """P(S < h, T < k) at unit variances and correlation r, by Owen's function: another road than ours."""
     spread = np.sqrt((1 - r) * (1 + r))
     total = 0.5 * (scipy.special.ndtr(h) + scipy.special.ndtr(k)) - np.where(h * k < 0, 0.5, 0.0)
-    return total - sum(scipy.special.owens_t(x, (y - r * x) / (x * spread)) for x, y in ((h, k), (k, h)))
+    return total - sum(
+        scipy.special.owens_t(x, (y - r * x) / (x * spread)) for x, y in ((h, k), (k, h))
+    )
 
 
-@pytest.mark.parametrize("largest, error", [(1.0, 1e-14), (10.0, 1e-14), (100.0, 1e-11), (1000.0, 2e-7)])
+@pytest.mark.parametrize(
+    "largest, error", [(1.0, 1e-14), (10.0, 1e-14), (100.0, 1e-11), (1000.0, 2e-7)]
+)
 def test_accuracy_of_the_product_of_erf(largest, error):
     rng = np.random.default_rng(5)
     q11, q22 = rng.uniform(0, largest, size=(2, 5000))
@@ -99,7 +116,9 @@ def over_angles(function, alpha):
     return scipy.integrate.quad(function, low, high, epsabs=1e-13, epsrel=1e-13)[0]
 
 
-@pytest.mark.parametrize("q11, q22, cosine", [(0.7, 1.2, 0.5), (1.5, 0.4, -0.71), (1.0, 2.0, 0.0), (3.0, 0.1, 0.99)])
+@pytest.mark.parametrize(
+    "q11, q22, cosine", [(0.7, 1.2, 0.5), (1.5, 0.4, -0.71), (1.0, 2.0, 0.0), (3.0, 0.1, 0.99)]
+)
 def test_moments_of_relu(q11, q22, cosine):
     alpha, size = math.acos(cosine), math.sqrt(q11 * q22)
     at = tuple(jnp.asarray(value) for value in (q11, q22, cosine * size))
@@ -148,7 +167,12 @@ def printed_47(w, v, sigma):
     root = 2 * math.pi * math.sqrt(1 - g**2)
     one = (pkk / p11 * math.acos(-g) - g**2 * math.asin(g)) / (2 * math.pi * (1 - g**2))
     one += (1 / (g * p11) - 1 / size) / root
-    other = -g / (2 * math.pi * (1 - g**2)) * math.sqrt(p11 / pkk) * (pkk / p11 * math.acos(g) - math.asin(g))
+    other = (
+        -g
+        / (2 * math.pi * (1 - g**2))
+        * math.sqrt(p11 / pkk)
+        * (pkk / p11 * math.acos(g) - math.asin(g))
+    )
     other += (1 / (g * pkk) - 1 / size) / root
     return sigma @ (one * w + other * v)
 
@@ -158,7 +182,12 @@ def printed_49(w, v, sigma):
     return (v @ sigma @ v) / (4 * (w @ sigma @ w)) * sigma @ w
 
 
-ERRATA = {-0.71: (printed_43, printed_47), -0.02: (printed_43, printed_47), 0.0: (printed_43, printed_49), 0.6: ()}
+ERRATA = {
+    -0.71: (printed_43, printed_47),
+    -0.02: (printed_43, printed_47),
+    0.0: (printed_43, printed_49),
+    0.6: (),
+}
 
 
 @pytest.mark.parametrize("cosine", ERRATA)
@@ -177,7 +206,13 @@ def test_gated_product_against_draws(cosine, key):
     edge = math.sqrt((1 - cosine**2) * (v @ sigma @ v) / (w @ sigma @ w)) / (2 * math.pi)
     both = 0.25 + math.asin(cosine) / (2 * math.pi)
     np.testing.assert_allclose(found, sigma @ (edge * w + both * v), rtol=0, atol=1e-15)
-    wrong = (edge, 0.5 + 2 * (both - 0.25)), (2 * edge, both), (-edge, both), (edge, 0.5 - both + 1e-2), (0, both)
+    wrong = (
+        (edge, 0.5 + 2 * (both - 0.25)),
+        (2 * edge, both),
+        (-edge, both),
+        (edge, 0.5 - both + 1e-2),
+        (0, both),
+    )
     for one, other in wrong:
         assert sigmas(sigma @ (one * w + other * v)) > SIGMAS
     for printed in ERRATA[cosine]:
@@ -193,7 +228,12 @@ def off(printed, cosine, rng):
     return float(np.linalg.norm(printed(size * w, size * v, sigma) - right) / np.linalg.norm(right))
 
 
-OFF = [(printed_43, -0.71, "3.60"), (printed_43, -0.02, "1.46"), (printed_43, 0.0, "1.13"), (printed_49, 0.0, "1.13")]
+OFF = [
+    (printed_43, -0.71, "3.60"),
+    (printed_43, -0.02, "1.46"),
+    (printed_43, 0.0, "1.13"),
+    (printed_49, 0.0, "1.13"),
+]
 
 
 @pytest.mark.parametrize("printed, cosine, stated", OFF)
@@ -213,7 +253,9 @@ def test_printed_product_is_not_homogeneous():
     printed = [printed_47(size * w, size * v, sigma) / size for size in (1, 2)]
     assert np.linalg.norm(printed[1] - printed[0]) > np.linalg.norm(gated(w, v, sigma))
     # Hence its error has no one size: 1090 % and 184 % are both met, at larger and smaller fields.
-    errors = [np.linalg.norm(printed_47(s * w, s * v, sigma) / s - gated(w, v, sigma)) for s in (0.3, 3.0)]
+    errors = [
+        np.linalg.norm(printed_47(s * w, s * v, sigma) / s - gated(w, v, sigma)) for s in (0.3, 3.0)
+    ]
     assert errors[0] > 10.9 * np.linalg.norm(gated(w, v, sigma)) > 0.5 * errors[1]
 
 
@@ -221,20 +263,31 @@ def test_limits_of_the_gated_product():
     sigma, rng = covariance(GAUSSIANS[0]), np.random.default_rng(4)
     w, v = with_cosine(1e-9, sigma, rng)
     ratio = math.sqrt((v @ sigma @ v) / (w @ sigma @ w))
-    np.testing.assert_allclose(gated(w, v, sigma), sigma @ (ratio / (2 * math.pi) * w + v / 4), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        gated(w, v, sigma), sigma @ (ratio / (2 * math.pi) * w + v / 4), rtol=0, atol=1e-8
+    )
     for scale in (1.0, 0.4):
-        np.testing.assert_allclose(gated(w, scale * w, sigma), 0.5 * sigma @ (scale * w), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(
+            gated(w, scale * w, sigma), 0.5 * sigma @ (scale * w), rtol=0, atol=1e-14
+        )
         np.testing.assert_allclose(gated(w, -scale * w, sigma), 0, rtol=0, atol=1e-14)
     # The notes, eq. (54), let it diverge on the way.
     for far in (1e-2, 1e-4, 1e-6):
         w, v = with_cosine(1 - far, sigma, np.random.default_rng(4))
-        assert np.linalg.norm(gated(w, v, sigma) - 0.5 * sigma @ v) < 0.5 * math.sqrt(far) * np.linalg.norm(sigma @ v)
+        assert np.linalg.norm(gated(w, v, sigma) - 0.5 * sigma @ v) < 0.5 * math.sqrt(
+            far
+        ) * np.linalg.norm(sigma @ v)
 
 
 # -- the series of other activations ----------------------------------------------------------------------------------
 
 # At these q the error of a pair with γ = 1, with 48 terms, is below this; tanh(x) is 2 sigmoid(2x) − 1.
-ACCURACY = [("sigmoid", 1.0, 1e-14), ("sigmoid", 4.0, 1e-9), ("sigmoid", 16.0, 1e-5), ("sigmoid", 64.0, 1e-3)]
+ACCURACY = [
+    ("sigmoid", 1.0, 1e-14),
+    ("sigmoid", 4.0, 1e-9),
+    ("sigmoid", 16.0, 1e-5),
+    ("sigmoid", 64.0, 1e-3),
+]
 ACCURACY += [("tanh", 0.25, 4e-14), ("tanh", 1.0, 4e-9), ("tanh", 4.0, 4e-5)]
 
 
@@ -252,7 +305,9 @@ def test_accuracy_of_the_series(activation, q, error):
     function = scipy.special.expit if activation == "sigmoid" else np.tanh
     value = jax.jit(lambda q, b: series(activation, 48, q, b))
     poles = math.pi if activation == "sigmoid" else math.pi / 2
-    floor = 1e-14 + 100 * math.exp(-2 * math.pi * poles / (0.16 * math.sqrt(q)))  # of the trapezoidal rule
+    floor = 1e-14 + 100 * math.exp(
+        -2 * math.pi * poles / (0.16 * math.sqrt(q))
+    )  # of the trapezoidal rule
     for b, c in BIASES:
         own = [dense_pair(function, q, 1.0, x, x) for x in (b, c)]
         for cosine in (1.0, 0.9, 0.5, -0.5):
@@ -263,14 +318,19 @@ def test_accuracy_of_the_series(activation, q, error):
             # One number says it all: the error is that at γ = 1 times |γ|⁴⁸; the diagonal has none.
             assert abs(found - pair) < error * abs(cosine) ** 48 + floor, (b, c, cosine)
             z = np.linspace(-9.6, 9.6, 601)
-            means = [np.average(function(math.sqrt(q) * z + x), weights=np.exp(-(z**2) / 2)) for x in (b, c)]
+            means = [
+                np.average(function(math.sqrt(q) * z + x), weights=np.exp(-(z**2) / 2))
+                for x in (b, c)
+            ]
             assert abs(float(mean) - np.mean(means)) < floor
 
 
 def test_more_terms_are_more_exact():
     found = []
     matrix, b = 16.0 * jnp.ones((2, 2)), jnp.asarray([0.8, -1.3])
-    exact = [dense_pair(scipy.special.expit, 16.0, 1.0, x, y) for x in (0.8, -1.3) for y in (0.8, -1.3)]
+    exact = [
+        dense_pair(scipy.special.expit, 16.0, 1.0, x, y) for x in (0.8, -1.3) for y in (0.8, -1.3)
+    ]
     for terms in (12, 24, 48, 96):
         found.append(abs(float(series("sigmoid", terms, matrix, b)[1]) - np.mean(exact)))
     assert all(later < 0.3 * sooner for sooner, later in zip(found, found[1:], strict=False))

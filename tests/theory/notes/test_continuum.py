@@ -48,7 +48,9 @@ def test_scaling(phi):
 
     (Its 0.3799580970 is that of a function that it does not print.)
     """
-    found = [residual(phi, kernels(num), smooth(num))[11 * num // 20] for num in (100, 200, 400, 800)]
+    found = [
+        residual(phi, kernels(num), smooth(num))[11 * num // 20] for num in (100, 200, 400, 800)
+    ]
     np.testing.assert_allclose(found, found[0], rtol=0, atol=5e-11)
     assert abs(found[0]) > 0.01
 
@@ -72,7 +74,9 @@ def test_it_is_the_velocity_of_the_weights(phi, sd):
 def test_it_is_the_flow_of_the_theory():
     """Twice −∇L of `LinearResponse`, penalty and label included: f = ½φ there."""
     num = 40
-    task = lf.Discrimination(*(periodic(num, xi=xi * num) for xi in (0.05, 0.1)), labels=(0, 1.5), l2=0.3)
+    task = lf.Discrimination(
+        *(periodic(num, xi=xi * num) for xi in (0.05, 0.1)), labels=(0, 1.5), l2=0.3
+    )
     w = smooth(num) / num
     flow = LinearResponse().flow(task, lf.networks.SingleNeuron())
     gradient = np.asarray(flow({"weights": jnp.asarray(w)[None, :]})[1]["weights"][0])
@@ -107,7 +111,10 @@ def localization(w):
 def test_steady_states_converge_to_a_function():
     """±1 data, smooth kernel, penalty: exponentially in N, to a localized function that is at rest on each lattice."""
     coarse = penalized()
-    found = {factor: steady_state(signs, refined(coarse, factor), tolerance=1e-12) for factor in (1, 2, 4, 8)}
+    found = {
+        factor: steady_state(signs, refined(coarse, factor), tolerance=1e-12)
+        for factor in (1, 2, 4, 8)
+    }
     off = [np.abs(found[2 * factor][::2] - found[factor]).max() for factor in (1, 2, 4)]
     assert off[0] < 0.01 and off[1] < 1e-6 and off[2] < 1e-9
     for factor, w in found.items():
@@ -131,7 +138,9 @@ def test_a_kernel_with_a_kink_needs_no_penalty():
     """exp(−|x|/ξ): second order in 1/N."""
     found = []
     for num in (200, 400, 800, 1600, 3200):
-        task = lf.Discrimination(*(Gaussian(num, xi=xi * num, kernel=lambda d: np.exp(-d)) for xi in (0.05, 0.1)))
+        task = lf.Discrimination(
+            *(Gaussian(num, xi=xi * num, kernel=lambda d: np.exp(-d)) for xi in (0.05, 0.1))
+        )
         found.append(steady_state(signs, task))
     off = np.array([np.sqrt(np.mean((b[::2] - a) ** 2)) for a, b in itertools.pairwise(found)])
     orders = np.log2(off[:-1] / off[1:])
@@ -159,7 +168,9 @@ def test_gaussian_steady_state_is_the_winning_sinusoid():
 
 def test_on_a_torus():
     """Two axes, 16² to 64² points: a localized function, as symmetric as its start."""
-    task = lf.Discrimination(*(periodic((16, 16), xi=xi * 16) for xi in (0.1, 0.2)), l2=0.002 * 256 / 4)
+    task = lf.Discrimination(
+        *(periodic((16, 16), xi=xi * 16) for xi in (0.1, 0.2)), l2=0.002 * 256 / 4
+    )
     found = [steady_state(signs, refined(task, factor)) for factor in (1, 2, 4)]
     off = [np.abs(fine[::2, ::2] - coarse).max() for coarse, fine in itertools.pairwise(found)]
     assert off[1] < 1e-2 * off[0] < 1e-3 * found[2].max()
@@ -170,7 +181,9 @@ def test_on_a_torus():
 
 
 def test_refined_keeps_the_function():
-    task = lf.Discrimination(*(NLGP(50, xi=xi, gain=2, kernel="periodized") for xi in (2, 5)), l2=0.1)
+    task = lf.Discrimination(
+        *(NLGP(50, xi=xi, gain=2, kernel="periodized") for xi in (2, 5)), l2=0.1
+    )
     finer = refined(task, 3)
     assert finer.shape == (150,) and finer.l2 == pytest.approx(0.3)
     for coarse, fine in zip(task.stimuli, finer.stimuli, strict=True):
@@ -190,7 +203,10 @@ def test_what_is_refused():
         (lambda: steady_state(signs, given, most_steps=2), "after 2 steps"),
         (lambda: steady_state(signs, given.replace(labels=(-1, 1))), "labels"),
         (lambda: refined(given, 2), "kernel by name"),
-        (lambda: refined(lf.Discrimination(lf.stimuli.Ising(40), lf.stimuli.Ising(40)), 2), "lengthscale"),
+        (
+            lambda: refined(lf.Discrimination(lf.stimuli.Ising(40), lf.stimuli.Ising(40)), 2),
+            "lengthscale",
+        ),
         (lambda: refined(penalized(), 0), "factor"),
     ):
         with pytest.raises(lf.InputError, match=told):

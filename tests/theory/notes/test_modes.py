@@ -26,7 +26,9 @@ TASKS = {
     "two pulls": gaussians(labels=(1, 2), proportions=(0.3, 0.7)),
     "three": gaussians((0.5, 1, 1.5), labels=(-0.5, 0, 2)),
     "penalty": gaussians(labels="signs", l2=0.05),
-    "unlike laws": lf.Discrimination(StudentT(12, xi=1, nu=3), EllipticalShell(12, xi=2), labels="signs"),
+    "unlike laws": lf.Discrimination(
+        StudentT(12, xi=1, nu=3), EllipticalShell(12, xi=2), labels="signs"
+    ),
 }
 TIMES = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
 
@@ -43,7 +45,9 @@ def in_space(task, start):
         return total
 
     options = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-13, "t_eval": TIMES}
-    return scipy.integrate.solve_ivp(velocity, (0, TIMES[-1]), start.ravel(), **options).y.T.reshape(-1, *task.shape)
+    return scipy.integrate.solve_ivp(
+        velocity, (0, TIMES[-1]), start.ravel(), **options
+    ).y.T.reshape(-1, *task.shape)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -52,13 +56,17 @@ def test_waves_are_the_flow_in_space(name):
     start = 0.3 * np.random.default_rng(1).normal(size=task.shape)
     found, expected = follow_modes(task, start, TIMES), in_space(task, start)
     assert np.abs(found.fields - expected).max() < 1e-8
-    np.testing.assert_allclose((found.amplitudes**2).sum(axis=1), (found.fields.reshape(7, -1) ** 2).sum(axis=1))
+    np.testing.assert_allclose(
+        (found.amplitudes**2).sum(axis=1), (found.fields.reshape(7, -1) ** 2).sum(axis=1)
+    )
     np.testing.assert_allclose(found.shares.sum(axis=1), 1)
     # A gain of a class that is 5 % off would show.
     flow = LinearResponse().flow(task, lf.networks.SingleNeuron())
     step = 1e-5
     near = follow_modes(task, start, [0.0, step]).fields
-    forward = -np.asarray(flow({"weights": jnp.asarray(start.reshape(1, -1))})[1]["weights"]).reshape(task.shape)
+    forward = -np.asarray(
+        flow({"weights": jnp.asarray(start.reshape(1, -1))})[1]["weights"]
+    ).reshape(task.shape)
     assert np.abs((near[1] - near[0]) / step - forward).max() < 1e-3 * np.abs(forward).max()
 
 
@@ -75,7 +83,10 @@ def test_a_single_wave_relaxes_exponentially():
 
 def test_phases_do_not_change():
     start = np.random.default_rng(2).normal(size=12)
-    before, after = np.fft.rfft(start), np.fft.rfft(follow_modes(gaussians(), start, [0.0, 2.0]).fields[-1])
+    before, after = (
+        np.fft.rfft(start),
+        np.fft.rfft(follow_modes(gaussians(), start, [0.0, 2.0]).fields[-1]),
+    )
     np.testing.assert_allclose(np.angle(after / before), 0, atol=1e-9)
 
 
@@ -140,7 +151,12 @@ def test_nothing_to_follow():
         (gaussians(l2=[0.1, 0.2]), np.ones(12), [0, 1], "sweep"),
         (gaussians(), np.ones(11), [0, 1], "initial"),
         (gaussians(), np.ones(12), [1, 0], "times"),
-        (lf.Discrimination(*(lf.stimuli.Ising(12, j) for j in (0.3, 0.7))), np.ones(12), [0, 1], "elliptical"),
+        (
+            lf.Discrimination(*(lf.stimuli.Ising(12, j) for j in (0.3, 0.7))),
+            np.ones(12),
+            [0, 1],
+            "elliptical",
+        ),
         (gaussians(loss="absolute"), np.ones(12), [0, 1], "mean squared error"),
     ],
 )

@@ -39,7 +39,13 @@ def spins():
 
 @pytest.mark.parametrize(
     "name, loss",
-    [("bump", ".36563"), ("majority", ".36890"), ("two equal", ".38398"), ("flat", ".38771"), ("cos", ".38899")],
+    [
+        ("bump", ".36563"),
+        ("majority", ".36890"),
+        ("two equal", ".38398"),
+        ("flat", ".38771"),
+        ("cos", ".38899"),
+    ],
 )
 def test_race_on_spins(name, loss, spins):
     assert sheet.rounds_to(spins[name].loss, loss)
@@ -98,6 +104,8 @@ def test_race_prints_as_a_table():
     with pytest.raises(KeyError):
         found["two"]
     measured = race(
-        lf.Discrimination(*(lf.stimuli.NLGP((6,), xi=xi, gain=3.0) for xi in (0.5, 0.9))), [Flat()], draws=1000
+        lf.Discrimination(*(lf.stimuli.NLGP((6,), xi=xi, gain=3.0) for xi in (0.5, 0.9))),
+        [Flat()],
+        draws=1000,
     )
     assert "±" in repr(measured) and measured.by_loss[0].error > 0

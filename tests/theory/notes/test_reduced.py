@@ -48,7 +48,10 @@ def test_dominance_is_the_integral_that_the_notes_leave_open(site):
     w = [np.random.default_rng(0).normal(size=12), np.cos(2 * np.pi * 5 * np.arange(12) / 12)][site]
     short, long = (matrix(stimulus.covariance()) for stimulus in SMALL.stimuli)
     s1, s0 = np.sqrt(w @ long @ w), np.sqrt(w @ short @ w)
-    inside = lambda x: 2 * scipy.special.erf(x / (math.sqrt(2) * s0)) * scipy.stats.norm.pdf(x, scale=s1)  # noqa: E731
+
+    def inside(x):
+        return 2 * scipy.special.erf(x / (math.sqrt(2) * s0)) * scipy.stats.norm.pdf(x, scale=s1)
+
     exact = scipy.integrate.quad(inside, 0, 12 * s1, epsabs=1e-13, limit=200, points=[s0, s1])[0]
     assert dominance(w, SMALL) == pytest.approx(exact, abs=1e-11)
 
@@ -81,7 +84,9 @@ def test_the_best_field_is_the_top_generalized_eigenvector():
     assert modes[0].ratio == pytest.approx(values[-1], rel=1e-9)
     assert modes[-1].ratio == pytest.approx(values[0], rel=1e-9)
     for mode in modes:
-        assert float(dominance(mode.field(0.4), SMALL)) == pytest.approx(mode.probability, abs=1e-12)
+        assert float(dominance(mode.field(0.4), SMALL)) == pytest.approx(
+            mode.probability, abs=1e-12
+        )
     some = dominance(np.random.default_rng(0).normal(size=(300, 12)), SMALL)
     assert modes[-1].probability < some.min() and some.max() < modes[0].probability
     np.testing.assert_allclose(modes[0].field(0.4), 1)  # flat: it has no phase
@@ -99,7 +104,9 @@ def test_difference_of_means():
     for mode in modes:
         unit = mode.field(0.4) / np.linalg.norm(mode.field(0.4))
         assert float(mean_gap(unit, PAIR)) == pytest.approx(mode.gap, abs=1e-12)
-        assert mode.gap == pytest.approx(long[mode.frequency[0]] - short[mode.frequency[0]], abs=1e-12)
+        assert mode.gap == pytest.approx(
+            long[mode.frequency[0]] - short[mode.frequency[0]], abs=1e-12
+        )
     for sites, xis in ((100, (2, 5)), (200, (3, 4)), (400, (10, 20))):
         wide = lf.Discrimination(*(Gaussian(sites, xi=xi) for xi in xis))
         least = min(dominant_modes(wide), key=lambda mode: mode.gap)
@@ -120,7 +127,10 @@ def test_sums_over_shifts_are_another_objective():
     # On Gaussian data eq. 9 wants a flat field, eq. 6 a bump.
     flat = np.ones(40) * np.linalg.norm(w) / math.sqrt(40)
     both = sampled_dominance([w, flat], PAIR, bias=-2.0, num=4000)
-    assert both.value[0] - both.value[1] > SIGMAS * np.hypot(*both.error) and both.value[0] == six.value
+    assert (
+        both.value[0] - both.value[1] > SIGMAS * np.hypot(*both.error)
+        and both.value[0] == six.value
+    )
     assert float(dominance(flat, PAIR)) > seven
     # Of a single site eq. 9 can make nothing, whatever the classes.
     assert float(dominance(np.eye(40)[0], PAIR)) == pytest.approx(0.5)
@@ -142,13 +152,17 @@ def test_refusals():
     with pytest.raises(lf.InputError, match="fields"):
         dominance(np.ones(11), SMALL)
     with pytest.raises(lf.InputError, match="translation invariant"):
-        dominant_modes(lf.Discrimination(DenseGaussian((2,), np.eye(2)), DenseGaussian((2,), 2 * np.eye(2))))
+        dominant_modes(
+            lf.Discrimination(DenseGaussian((2,), np.eye(2)), DenseGaussian((2,), 2 * np.eye(2)))
+        )
     with pytest.raises(lf.InputError, match="longer"):
         most_negative_frequency(40, 3, 1)
     with pytest.raises(lf.InputError, match="fields"):
         sampled_dominance(np.ones((12, 2)), SMALL)
     with pytest.raises(lf.InputError, match="sign symmetric"):
-        dominance(np.ones(12), lf.Discrimination(Gaussian(12, xi=1, offset=1.0), Gaussian(12, xi=1)))
+        dominance(
+            np.ones(12), lf.Discrimination(Gaussian(12, xi=1, offset=1.0), Gaussian(12, xi=1))
+        )
 
 
 # -- tiled populations ------------------------------------------------------------------------------------------------
@@ -183,12 +197,15 @@ def test_tiled_output_on_a_torus():
     np.testing.assert_allclose(tiled_output(x, [(w, -1.0)]), pair.mean(axis=1), atol=1e-13)
 
 
-@pytest.mark.parametrize("bias, activation", [(-2.0, "erf"), (2.0, "erf"), (-4.0, "sigmoid"), (1.5, "tanh")])
+@pytest.mark.parametrize(
+    "bias, activation", [(-2.0, "erf"), (2.0, "erf"), (-4.0, "sigmoid"), (1.5, "tanh")]
+)
 def test_the_folded_form_and_the_printed_one(bias, activation):
     """One site makes z = wx, so that a stimulus of one site walks through all z."""
     z = np.linspace(-8, 8, 1601)[:, None]
     whole, folded, printed = (
-        tiled_output(z, [(np.ones(1), bias)] * 2, activation, form) for form in ("whole", "folded", "printed")
+        tiled_output(z, [(np.ones(1), bias)] * 2, activation, form)
+        for form in ("whole", "folded", "printed")
     )
     bound = folded_error(bias, activation)
     assert np.abs(folded - whole).max() == pytest.approx(bound, rel=1e-9)
@@ -215,12 +232,16 @@ def test_refusals_of_tiled_models():
 
 @functools.cache
 def starts(num=2000, hidden=1, size=40):
-    return np.random.default_rng(7).normal(size=(num, hidden, size)) * math.sqrt(2 / (size + hidden))
+    return np.random.default_rng(7).normal(size=(num, hidden, size)) * math.sqrt(
+        2 / (size + hidden)
+    )
 
 
 def losses(task, activation, fields):
     """Loss of every start from covariances alone, by the committees' closed form."""
-    theory = GaussianCommittee(law="gaussian") if activation == "relu" else ErfCommittee(law="gaussian")
+    theory = (
+        GaussianCommittee(law="gaussian") if activation == "relu" else ErfCommittee(law="gaussian")
+    )
     flow = theory.flow(task, Committee(fields.shape[1], activation=activation))
     return np.asarray(jax.jit(jax.vmap(lambda w: flow.loss({"weights": w})))(jnp.asarray(fields)))  # type: ignore[attr-defined]
 
@@ -247,14 +268,23 @@ def test_mean_over_starts_of_gaussian_classes(activation, hidden, labels):
 def test_mean_over_starts_by_quadrature():
     """A single direction: R = v s² z², whose root and angle have one-dimensional means."""
     scales = {-1: 1.0, 1: 2.0}  # s of each label
-    task = lf.Discrimination(*(DenseGaussian((2,), np.diag([s**2, 0.0])) for s in scales.values()), labels="signs")
+    task = lf.Discrimination(
+        *(DenseGaussian((2,), np.diag([s**2, 0.0])) for s in scales.values()), labels="signs"
+    )
     v = 2 / 3
 
     def angle(z, s):
-        return 2 / np.pi * np.arcsin(v * s**2 * z**2 / (1 + v * s**2 * z**2)) * scipy.stats.norm.pdf(z)
+        return (
+            2 / np.pi * np.arcsin(v * s**2 * z**2 / (1 + v * s**2 * z**2)) * scipy.stats.norm.pdf(z)
+        )
 
-    relu = sum(0.5 * (1 + v * s**2 / 2 - 2 * y * s * math.sqrt(v) / np.pi) for y, s in scales.items())
-    erf = sum(0.5 * (1 + 2 * scipy.integrate.quad(angle, 0, 40, (s,), epsabs=1e-12)[0]) for s in scales.values())
+    relu = sum(
+        0.5 * (1 + v * s**2 / 2 - 2 * y * s * math.sqrt(v) / np.pi) for y, s in scales.items()
+    )
+    erf = sum(
+        0.5 * (1 + 2 * scipy.integrate.quad(angle, 0, 40, (s,), epsabs=1e-12)[0])
+        for s in scales.values()
+    )
     for activation, exact in (("relu", relu), ("erf", erf)):
         network = Committee(1, activation=activation, init_scale=1.0)
         assert mean_initial_loss(task, network).value == pytest.approx(exact, abs=1e-10)
@@ -267,8 +297,14 @@ def test_loss_of_a_start_against_draws(key):
         task = lf.Discrimination(*PAIR.stimuli, labels=labels)
         q0, q1 = (float(w[0, 0] @ matrix(one.covariance()) @ w[0, 0]) for one in task.stimuli)
         angles = sum(math.asin(q / (1 + q)) for q in (q0, q1))
-        four = 1 + (q0 + q1) / 2 - math.sqrt(2 * q1 / math.pi) if activation == "relu" else 2 + 2 / math.pi * angles
-        assert 2 * float(losses(task, activation, w)[0]) == pytest.approx(four, rel=1e-12)  # 4 L_B = 2 L_A
+        four = (
+            1 + (q0 + q1) / 2 - math.sqrt(2 * q1 / math.pi)
+            if activation == "relu"
+            else 2 + 2 / math.pi * angles
+        )
+        assert 2 * float(losses(task, activation, w)[0]) == pytest.approx(
+            four, rel=1e-12
+        )  # 4 L_B = 2 L_A
         squares = []
         for part, (one, y) in enumerate(zip(task.stimuli, task.targets()[:, 0], strict=True)):
             s = drawn(one, jax.random.fold_in(key, part), 40_000) @ w[0, 0]
@@ -287,7 +323,9 @@ def test_signs_have_one_length():
     assert 2 * found.value == pytest.approx(exact, rel=1e-14) and found.error == 0
     # The population loss at each start, from the exact response.
     flow = lf.theory.ExactIsing(frequencies=64).flow(task, SingleNeuron())
-    each = np.asarray(jax.jit(jax.vmap(lambda w: flow({"weights": w})[0]))(jnp.asarray(starts()[:300])))
+    each = np.asarray(
+        jax.jit(jax.vmap(lambda w: flow({"weights": w})[0]))(jnp.asarray(starts()[:300]))
+    )
     assert abs(each.mean() - found.value) < SIGMAS * each.std() / math.sqrt(300)
     clones = lf.Discrimination(*(one.gaussian_clone() for one in task.stimuli))
     assert mean_initial_loss(clones).value > found.value + 0.002
@@ -318,12 +356,16 @@ def test_loss_against_gain(activation, labels, printed, key):
             assert fits(f"{change:.4f}", sample[1] - sample[0], of=200)
     # Ours is the average over all starts: every one of these means is within its error of it.
     for task, one, other in zip(tasks, full, alone, strict=True):
-        clones = lf.Discrimination(*(stimulus.gaussian_clone() for stimulus in task.stimuli), labels=labels)
+        clones = lf.Discrimination(
+            *(stimulus.gaussian_clone() for stimulus in task.stimuli), labels=labels
+        )
         for sample, exact in (
             (one, mean_initial_loss(task, network, num=20_000)),
             (other, mean_initial_loss(clones, network)),
         ):
-            assert abs(sample.mean() - exact.value / 2) < SIGMAS * sample.std() / math.sqrt(len(sample))
+            assert abs(sample.mean() - exact.value / 2) < SIGMAS * sample.std() / math.sqrt(
+                len(sample)
+            )
 
 
 def test_the_gain_lowers_the_loss_of_relu_and_raises_that_of_erf():
@@ -334,11 +376,17 @@ def test_the_gain_lowers_the_loss_of_relu_and_raises_that_of_erf():
         for gain in (0.01, 0.3, 1.0, 3.0, 100.0):
             task = nlgp(gain, labels)
             found.append(mean_initial_loss(task, network, num=20_000))
-            clones = lf.Discrimination(*(one.gaussian_clone() for one in task.stimuli), labels=labels)
+            clones = lf.Discrimination(
+                *(one.gaussian_clone() for one in task.stimuli), labels=labels
+            )
             alone.append(mean_initial_loss(clones, network).value)
         values, errors = (np.array(part) for part in zip(*found, strict=True))
-        ends = {"relu": ("0.4655", "0.4634", "0.4592"), "erf": ("0.7239", "0.7255", "0.7299")}[activation]
-        for value, text in zip((alone[0], alone[-1], values[-1]), ends, strict=True):  # as `docs/theory.md` says
+        ends = {"relu": ("0.4655", "0.4634", "0.4592"), "erf": ("0.7239", "0.7255", "0.7299")}[
+            activation
+        ]
+        for value, text in zip(
+            (alone[0], alone[-1], values[-1]), ends, strict=True
+        ):  # as `docs/theory.md` says
             assert rounds_to(value / 2, text)
         assert (sign * np.diff(values) > SIGMAS * np.hypot(errors[1:], errors[:-1])).all()
         assert 0 < sign * (alone[-1] - alone[0]) < 0.5 * sign * (values[-1] - values[0])
@@ -348,7 +396,9 @@ def test_classes_that_share_their_draws_share_their_errors():
     """Two classes of one law: how they are weighed changes nothing, as it would if their errors were independent."""
     law, network = NLGP(12, xi=1, gain=1), Committee(1, activation="erf", init_scale=1.0)
     even, uneven = (
-        mean_initial_loss(lf.Discrimination(law, law, labels="signs", proportions=p), network, num=400)
+        mean_initial_loss(
+            lf.Discrimination(law, law, labels="signs", proportions=p), network, num=400
+        )
         for p in ((0.5, 0.5), (0.9, 0.1))
     )
     assert even.error > 0
@@ -359,7 +409,7 @@ def test_mean_size_of_a_nearly_normal_sum():
     """Sums of n uniform variables, E|S| = (2/π)∫(1 − E cos tS)/t² dt: the kurtosis leaves n⁻², the normal law n⁻¹."""
     off, plain = [], []
     for n in (4, 8, 16):
-        waves = lambda t, n=n: (1 - np.sinc(t * math.sqrt(3 / n) / np.pi) ** n) / t**2  # noqa: E731
+        waves = lambda t, n=n: (1 - np.sinc(t * math.sqrt(3 / n) / np.pi) ** n) / t**2
         inner = scipy.integrate.quad(waves, 1e-4, 200, epsabs=1e-12, limit=2000)[0]
         exact = 2 / np.pi * (inner + 1e-4 / 2 + 1 / 200)  # beyond: (1 − 0)/t², and before: ½
         off.append(abs(float(mean_abs_by_kurtosis(1.0, -1.2 / n)) - exact))
@@ -385,13 +435,18 @@ def test_refusals_of_the_initial_loss(task, network, told):
 
 # -- the absolute loss ------------------------------------------------------------------------------------------------
 
-ABSOLUTE = lf.Discrimination(*(Gaussian(12, xi=xi) for xi in (0.7, 1.5)), labels="signs", loss="absolute")
+ABSOLUTE = lf.Discrimination(
+    *(Gaussian(12, xi=xi) for xi in (0.7, 1.5)), labels="signs", loss="absolute"
+)
 TRAINED = Committee(3, "erf", "trained")
 
 
 def params(seed=0, scale=1.0):
     rng = np.random.default_rng(seed)
-    return {"weights": jnp.asarray(0.5 * rng.normal(size=(3, 12))), "biases": jnp.asarray(scale * rng.normal(size=3))}
+    return {
+        "weights": jnp.asarray(0.5 * rng.normal(size=(3, 12))),
+        "biases": jnp.asarray(scale * rng.normal(size=3)),
+    }
 
 
 def test_absolute_loss_against_draws(key):
@@ -400,7 +455,9 @@ def test_absolute_loss_against_draws(key):
     exact = float(AbsoluteCommittee().flow(ABSOLUTE, TRAINED)(at)[0])
     parts = []
     for part, (one, y) in enumerate(zip(ABSOLUTE.stimuli, (-1, 1), strict=True)):
-        s = drawn(one, jax.random.fold_in(key, part), 40_000) @ np.asarray(at["weights"]).T + np.asarray(at["biases"])
+        s = drawn(one, jax.random.fold_in(key, part), 40_000) @ np.asarray(
+            at["weights"]
+        ).T + np.asarray(at["biases"])
         parts.append(np.abs(scipy.special.erf(s / math.sqrt(2)).mean(axis=1) - y))
     error = 0.5 * math.sqrt(sum(part.var() / len(part) for part in parts))
     assert abs(0.5 * (parts[0].mean() + parts[1].mean()) - exact) < SIGMAS * error < 0.02
@@ -431,11 +488,17 @@ def test_absolute_gradient():
 
 def test_without_biases_nothing_is_learned():
     for network in (Committee(3, "erf"), Committee(3, "erf", "fixed")):
-        loss, gradient = AbsoluteCommittee().flow(ABSOLUTE, network)({"weights": params()["weights"]})
+        loss, gradient = AbsoluteCommittee().flow(ABSOLUTE, network)(
+            {"weights": params()["weights"]}
+        )
         assert float(loss) == 1 and not np.asarray(gradient["weights"]).any()
     # Trained biases that start at zero move first; the squared loss moves the fields at once.
     loss, gradient = AbsoluteCommittee().flow(ABSOLUTE, TRAINED)(params(scale=0.0))
-    assert float(loss) == 1 and not np.asarray(gradient["weights"]).any() and np.asarray(gradient["biases"]).all()
+    assert (
+        float(loss) == 1
+        and not np.asarray(gradient["weights"]).any()
+        and np.asarray(gradient["biases"]).all()
+    )
     squared = lf.Discrimination(*ABSOLUTE.stimuli, labels="signs")
     _, gradient = ErfCommittee().flow(squared, TRAINED)(params(scale=0.0))
     assert np.asarray(gradient["weights"]).all()
@@ -456,7 +519,11 @@ def test_absolute_flow_can_be_solved():
         (lf.Discrimination(*ABSOLUTE.stimuli, loss="absolute"), TRAINED, "±1"),
         (ABSOLUTE, Committee(3), "erf"),
         (ABSOLUTE, SingleNeuron(), "Committee"),
-        (lf.Discrimination(Ising(12), Ising(12), labels="signs", loss="absolute"), TRAINED, "Gaussian"),
+        (
+            lf.Discrimination(Ising(12), Ising(12), labels="signs", loss="absolute"),
+            TRAINED,
+            "Gaussian",
+        ),
     ],
 )
 def test_refusals_of_the_absolute_loss(task, network, told):

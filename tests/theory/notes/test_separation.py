@@ -33,7 +33,9 @@ def test_entries_below_the_cut_off_change_nothing_at_thirty_sites():
     assert k == 3
     few = np.where(np.abs(w) >= np.sort(np.abs(w))[-k], w, 0.0)
     found, expected = meet_in_the_middle_response(w, 0.7), meet_in_the_middle_response(few, 0.7)
-    assert np.abs(found - expected).max() < 1e-12  # rounding of cumulative sums over the states of a half
+    assert (
+        np.abs(found - expected).max() < 1e-12
+    )  # rounding of cumulative sums over the states of a half
     fewer = np.where(np.abs(w) >= np.sort(np.abs(w))[-2], w, 0.0)
     assert np.abs(found - meet_in_the_middle_response(fewer, 0.7)).max() > 0.01
 
@@ -59,7 +61,10 @@ def _signs(n):
 
 RESPONSES = {
     "spins, summed": (summed, (12,)),
-    "spins, inverted": (lf.theory.ExactIsing(frequencies=64).response(Ising(40, coupling=0.7)), (40,)),
+    "spins, inverted": (
+        lf.theory.ExactIsing(frequencies=64).response(Ising(40, coupling=0.7)),
+        (40,),
+    ),
     "effective": (lf.theory.EffectiveFlow().response(Kur(12, xi=1, k=10)), (12,)),
     "torus": (lf.theory.LinearResponse().response(Gaussian((4, 3), xi=0.7)), (4, 3)),
 }
@@ -83,7 +88,10 @@ def test_what_lacks_a_symmetry_is_told(broken, which):
 def test_linear_symmetry():
     """AX ~ X for A = L Q L⁻¹: f(Aᵀw) = A⁻¹f(w). As printed, with A and Aᵀ exchanged, it fails."""
     rng = np.random.default_rng(0)
-    root, turn = np.linalg.cholesky(matrix(Gaussian(6, xi=0.8).covariance())), np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    root, turn = (
+        np.linalg.cholesky(matrix(Gaussian(6, xi=0.8).covariance())),
+        np.linalg.qr(rng.normal(size=(6, 6)))[0],
+    )
     a = root @ turn @ np.linalg.inv(root)
     response = lf.theory.LinearResponse().response(Gaussian(6, xi=0.8))
     assert check_symmetries(response, field(6), linear=a).linear < 1e-12
@@ -97,16 +105,25 @@ def test_linear_symmetry():
 
 
 def differences(response, w, step):
-    return np.stack([(response(w + step * e) - response(w - step * e)) / (2 * step) for e in np.eye(w.size)], axis=1)
+    return np.stack(
+        [(response(w + step * e) - response(w - step * e)) / (2 * step) for e in np.eye(w.size)],
+        axis=1,
+    )
 
 
 def test_jacobian_of_elliptical_laws():
     w = field(8)
     root = np.random.default_rng(1).normal(size=(8, 8))
-    for stimulus in (Gaussian(8, xi=0.9), lf.stimuli.StudentT(8, xi=0.9, nu=5), DenseGaussian((8,), root @ root.T)):
+    for stimulus in (
+        Gaussian(8, xi=0.9),
+        lf.stimuli.StudentT(8, xi=0.9, nu=5),
+        DenseGaussian((8,), root @ root.T),
+    ):
         response = lf.theory.LinearResponse().response(stimulus)
         found = jacobian(stimulus, w)
-        by_differences = differences(lambda v, of=response: np.asarray(of(jax.numpy.asarray(v))), w, 1e-5)
+        by_differences = differences(
+            lambda v, of=response: np.asarray(of(jax.numpy.asarray(v))), w, 1e-5
+        )
         np.testing.assert_allclose(found, by_differences, atol=1e-9)
         np.testing.assert_allclose(found, jacobian(response, w), atol=1e-13)
         np.testing.assert_allclose(found, found.T, atol=1e-13)

@@ -73,4 +73,6 @@ def direct(law, beta):
     """Σ p x erf(xβ/√2) over the law's own nodes, one β at a time."""
     x, p = law.nodes()
     x = x / law.sd
-    return np.array([np.sum(p * x * scipy.special.erf(x * b / math.sqrt(2))) for b in np.ravel(beta)])
+    return np.array(
+        [np.sum(p * x * scipy.special.erf(x * b / math.sqrt(2))) for b in np.ravel(beta)]
+    )

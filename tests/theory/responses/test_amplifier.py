@@ -55,11 +55,15 @@ def test_general_variance_and_the_printed_form():
         amplifier(printed)
     inside = np.abs(printed) < 1
     x, p = Normal(scale=sd).nodes()
-    wrong = 0.5 * np.sum(p * x * scipy.special.erf(x * ratio(printed[inside, None]) / math.sqrt(2)), axis=1)
+    wrong = 0.5 * np.sum(
+        p * x * scipy.special.erf(x * ratio(printed[inside, None]) / math.sqrt(2)), axis=1
+    )
     assert inside.sum() > 3
     # For a Gaussian the printed form is 4a/√(2π(1 + 3a²)) at σ = 2, a = √(2π) f: it takes an f of 0.187 for 0.580.
     a = math.sqrt(2 * math.pi) * exact[inside]
-    np.testing.assert_allclose(wrong, 4 * a / np.sqrt(2 * math.pi * (1 + 3 * a**2)), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        wrong, 4 * a / np.sqrt(2 * math.pi * (1 + 3 * a**2)), rtol=0, atol=1e-13
+    )
     a = math.sqrt(2 * math.pi) * np.linspace(0.1865, 0.1875, 11)
     assert any(rounds_to(value, "0.580") for value in 4 * a / np.sqrt(2 * math.pi * (1 + 3 * a**2)))
 
@@ -90,7 +94,9 @@ def test_a_law_that_is_neither_centered_nor_symmetric():
             points=[1],
             limit=200,
         )
-        assert float(exponential(a)) == pytest.approx(value, abs=2e-6)  # the table's quantile is linear between scores
+        assert float(exponential(a)) == pytest.approx(
+            value, abs=2e-6
+        )  # the table's quantile is linear between scores
     assert exponential.limit == pytest.approx(2 / math.e, abs=1e-6)
 
 
@@ -102,14 +108,18 @@ def test_closed_forms():
     inner = a[np.abs(a) < 1]
     np.testing.assert_allclose(Amplifier(Normal())(a), SLOPE * a, rtol=0, atol=1e-15)
     two = Amplifier(TwoPoint())
-    np.testing.assert_allclose(two(inner), scipy.special.erf(ratio(inner) / math.sqrt(2)), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        two(inner), scipy.special.erf(ratio(inner) / math.sqrt(2)), rtol=0, atol=1e-15
+    )
     assert two(1.0) == 1 and two(-1.0) == -1
     big = inner[np.abs(inner) > 0.05]
     c, q = math.sqrt(3), ratio(big) / math.sqrt(2)
     bracket = 0.5 * scipy.special.erf(q * c) - q * c / math.sqrt(math.pi) * np.exp(-((q * c) ** 2))
     closed = (c**2 / 2 * scipy.special.erf(q * c) - bracket / (2 * q**2)) / c
     np.testing.assert_allclose(Amplifier(Uniform())(big), closed, rtol=0, atol=2e-13)
-    np.testing.assert_allclose(Amplifier(Uniform()).of_ratio(ratio(A)), direct(Uniform(), ratio(A)), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        Amplifier(Uniform()).of_ratio(ratio(A)), direct(Uniform(), ratio(A)), rtol=0, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("law", LAWS, ids=named)
@@ -124,7 +134,11 @@ def test_odd_and_right_at_the_ends(law):
 
 
 def test_limits():
-    for law, limit in ((TwoPoint(), 1), (Uniform(), math.sqrt(3) / 2), (Normal(), math.sqrt(2 / math.pi))):
+    for law, limit in (
+        (TwoPoint(), 1),
+        (Uniform(), math.sqrt(3) / 2),
+        (Normal(), math.sqrt(2 / math.pi)),
+    ):
         assert float(Amplifier(law)(1.0)) == pytest.approx(limit, rel=1e-14)
     for k in TAILS:
         sd = math.sqrt(scipy.special.beta(3 / k, 1 - 2 / k) / k)
@@ -200,7 +214,9 @@ def test_the_paper_s_third_derivative_in_full():
             weight = p * x**2 * np.exp(-0.5 * (x * ratio(a)) ** 2)
             inner = (1 + 4 * a**2) * (3 * u - x**2) * u + a**2 * (x**4 - 5 * x**2 * u)
             printed = SLOPE * u**-5.5 * np.sum(weight * inner)
-            assert float(Amplifier(law).derivative(a, 3)) == pytest.approx(printed, rel=1e-10, abs=1e-10)
+            assert float(Amplifier(law).derivative(a, 3)) == pytest.approx(
+                printed, rel=1e-10, abs=1e-10
+            )
 
 
 def test_the_sign_of_the_third_derivative():
@@ -244,7 +260,9 @@ def test_at_a_tail_index_of_four_the_start_has_a_logarithm():
 def test_kur_5_is_below_the_line_first_and_above_it_later():
     amplifier, a = Amplifier(Algebraic(5.0)), np.linspace(0, 1, 401)
     excess = amplifier.excess(a)
-    assert excess.min() == pytest.approx(-0.0031, abs=5e-5) and excess.max() == pytest.approx(0.0141, abs=5e-5)
+    assert excess.min() == pytest.approx(-0.0031, abs=5e-5) and excess.max() == pytest.approx(
+        0.0141, abs=5e-5
+    )
     assert amplifier.limit == pytest.approx(0.8093, abs=5e-5) and amplifier.limit > SLOPE
     [crossing] = amplifier.crossings()
     assert amplifier.excess(crossing - 1e-8) < 0 < amplifier.excess(crossing + 1e-8)
@@ -285,10 +303,13 @@ def test_index_against_quadrature(law):
 
 def test_index_of_known_laws():
     assert abs(Amplifier(Normal()).index) < 1e-13
-    two, _ = scipy.integrate.quad(lambda a: math.erf(ratio(a) / math.sqrt(2)) / SLOPE - a, 0, 1, epsabs=1e-12)
+    two, _ = scipy.integrate.quad(
+        lambda a: math.erf(ratio(a) / math.sqrt(2)) / SLOPE - a, 0, 1, epsabs=1e-12
+    )
     assert Amplifier(TwoPoint()).index == pytest.approx(2 * two, abs=1e-9)
     order = [
-        Amplifier(law).index for law in (StudentT(3.0), Laplace(), Normal(), Uniform(), ErfNormal(3.0), TwoPoint())
+        Amplifier(law).index
+        for law in (StudentT(3.0), Laplace(), Normal(), Uniform(), ErfNormal(3.0), TwoPoint())
     ]
     assert order == sorted(order)
 
@@ -300,18 +321,24 @@ def test_elasticity():
         amplifier, step = Amplifier(law), 1e-5
         assert amplifier.elasticity(0.0) == 1
         up, down = (np.log(np.abs(amplifier(a * math.exp(sign * step)))) for sign in (1, -1))
-        np.testing.assert_allclose(amplifier.elasticity(a), (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            amplifier.elasticity(a), (up - down) / (2 * step), rtol=1e-6, atol=1e-9
+        )
     assert Amplifier(TwoPoint()).elasticity(0.5) > 1 > Amplifier(Laplace()).elasticity(0.5)
 
 
 # -- the expansion ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", [Uniform(), TwoPoint(), Laplace(), Triangular(), ErfNormal(1.0), SphereProjection(7)])
+@pytest.mark.parametrize(
+    "law", [Uniform(), TwoPoint(), Laplace(), Triangular(), ErfNormal(1.0), SphereProjection(7)]
+)
 def test_taylor(law):
     amplifier = Amplifier(law.replace(scale=2.0))
     third = amplifier.taylor()
-    np.testing.assert_allclose(third.coef, [0, SLOPE, 0, -SLOPE * law.excess_kurtosis / 6], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        third.coef, [0, SLOPE, 0, -SLOPE * law.excess_kurtosis / 6], rtol=0, atol=1e-12
+    )
     a = np.array([0.02, 0.04])
     for order in (1, 3, 5, 7):
         rest = np.abs(amplifier(a) - amplifier.taylor(order)(a))
@@ -322,7 +349,9 @@ def test_taylor(law):
 
 
 def test_taylor_of_a_normal_is_a_line():
-    np.testing.assert_allclose(Amplifier(Normal()).taylor(15).coef, [0, SLOPE] + [0] * 14, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        Amplifier(Normal()).taylor(15).coef, [0, SLOPE] + [0] * 14, rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("law", [Algebraic(3.0), Algebraic(4.0), StudentT(4.0)], ids=named)

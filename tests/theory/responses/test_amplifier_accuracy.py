@@ -36,9 +36,9 @@ def adaptive(law, a):
             gain = getattr(law, "gain", None)
 
             def split(z):
-                return (z if gain is None else scipy.special.erf(gain * z)), math.sqrt(2 / math.pi) * np.exp(
-                    -(z**2) / 2
-                )
+                return (z if gain is None else scipy.special.erf(gain * z)), math.sqrt(
+                    2 / math.pi
+                ) * np.exp(-(z**2) / 2)
 
             ends = (-40.0, 3.7)
         case Uniform():
@@ -66,11 +66,15 @@ def adaptive(law, a):
         return x / sd * density * math.exp(s) * scipy.special.erf(x * beta / math.sqrt(2))
 
     breaks = np.arange(ends[0], ends[1], 4.0)[1:]
-    value, _ = scipy.integrate.quad_vec(integrand, *ends, epsabs=1e-14, epsrel=1e-14, norm="max", points=breaks)
+    value, _ = scipy.integrate.quad_vec(
+        integrand, *ends, epsabs=1e-14, epsrel=1e-14, norm="max", points=breaks
+    )
     return value
 
 
-CHECKED = {named(law): law for law in (Normal(), Uniform(), *map(ErfNormal, GAINS), *map(Algebraic, TAILS))}
+CHECKED = {
+    named(law): law for law in (Normal(), Uniform(), *map(ErfNormal, GAINS), *map(Algebraic, TAILS))
+}
 
 
 @functools.cache
@@ -84,14 +88,25 @@ def test_accuracy_against_adaptive_quadrature(law):
 
 
 STEPS = (0.10, 0.07, 0.05, 0.035)
-NODES = {"normal": (68, 97, 135, 192), "uniform": (73, 105, 145, 207), "algebraic": (85, 121, 169, 241)}
+NODES = {
+    "normal": (68, 97, 135, 192),
+    "uniform": (73, 105, 145, 207),
+    "algebraic": (85, 121, 169, 241),
+}
 ERRORS = [  # the largest over A; a sign ≤ where one row is for several laws
     ([Normal()], "normal", "5e-11", "8e-13", "2e-14", "3e-15"),
     ([Uniform()], "uniform", "7e-10", "2e-11", "6e-13", "2e-15"),
     (list(map(ErfNormal, GAINS[:-1])), "normal", "≤2e-9", "≤5e-12", "≤2e-14", "4e-15"),
     ([ErfNormal(100.0)], "normal", "1e-8", "2e-11", "1e-12", "6e-15"),
     (list(map(Algebraic, TAILS[1:])), "algebraic", "≤7e-9", "≤7e-11", "≤7e-13", "1e-15"),
-    ([Algebraic(2.2)], "algebraic", "1e-8", "2e-10", "8e-13", "1e-13"),  # printed 3e-10; it is 2.48e-10
+    (
+        [Algebraic(2.2)],
+        "algebraic",
+        "1e-8",
+        "2e-10",
+        "8e-13",
+        "1e-13",
+    ),  # printed 3e-10; it is 2.48e-10
 ]
 
 
@@ -107,7 +122,9 @@ def rule(kind, h):
     return v, rest, h * np.pi * np.cosh(t) * v * rest
 
 
-@pytest.mark.parametrize("laws, kind, errors", [(row[0], row[1], row[2:]) for row in ERRORS], ids=lambda v: str(v)[:20])
+@pytest.mark.parametrize(
+    "laws, kind, errors", [(row[0], row[1], row[2:]) for row in ERRORS], ids=lambda v: str(v)[:20]
+)
 def test_table_of_quadrature_errors(laws, kind, errors):
     """How fast the rule behind every marginal converges; what is used here has a step of 0.04 and reaches further."""
     for h, count, printed in zip(STEPS, NODES[kind], errors, strict=True):
@@ -127,7 +144,9 @@ def test_table_of_quadrature_errors(laws, kind, errors):
 
 # -- the table --------------------------------------------------------------------------------------------------
 
-BETA = np.concatenate([np.exp(np.linspace(-40, 40, 1601)), 1e3 ** np.random.default_rng(2).uniform(-1, 1, 400)])
+BETA = np.concatenate(
+    [np.exp(np.linspace(-40, 40, 1601)), 1e3 ** np.random.default_rng(2).uniform(-1, 1, 400)]
+)
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +249,9 @@ def test_the_standard_error_is_calibrated(name):
     draws = getattr(rng, name)(size=(repeats, num))
     x = scipy.stats.zscore(draws, axis=1)
     ratios = np.append(ratio(a[:-1]), 1e6)
-    values = np.stack([np.mean(x * scipy.special.erf(x * b / math.sqrt(2)), axis=1) for b in ratios], axis=1)
+    values = np.stack(
+        [np.mean(x * scipy.special.erf(x * b / math.sqrt(2)), axis=1) for b in ratios], axis=1
+    )
     np.testing.assert_allclose(values[0], Amplifier.of_samples(draws[0])(a), rtol=1e-6)
     scatter = values.std(axis=0)
     told = Amplifier.of_samples(getattr(rng, name)(size=300 * num)).error(a) * math.sqrt(300)
@@ -251,7 +272,9 @@ def test_the_standard_error_of_weighted_samples():
     once = Amplifier(Empirical(values))
     twice = Amplifier(Empirical(np.repeat(values, 2)))
     ignored = Amplifier(Empirical(np.append(values, 50.0), np.append(np.ones(500), 0.0)))
-    np.testing.assert_allclose(once.error([0.3, 1.0]), math.sqrt(2) * twice.error([0.3, 1.0]), rtol=1e-10)
+    np.testing.assert_allclose(
+        once.error([0.3, 1.0]), math.sqrt(2) * twice.error([0.3, 1.0]), rtol=1e-10
+    )
     np.testing.assert_allclose(once.error([0.3, 1.0]), ignored.error([0.3, 1.0]), rtol=1e-10)
     assert once.error(np.zeros((2, 3))).shape == (2, 3)
 
@@ -263,15 +286,27 @@ def test_the_standard_error_of_weighted_samples():
     ("call", "message"),
     [
         (lambda: Amplifier("uniform"), "must be a marginal, got 'uniform'. Try"),
-        (lambda: Amplifier(Algebraic([3.0, 4.0])), "`k` of the law must be one number, got 2 values"),
-        (lambda: Amplifier(Uniform())(1.01), "A correlation must be between −1 and 1, got 1.01. The argument"),
+        (
+            lambda: Amplifier(Algebraic([3.0, 4.0])),
+            "`k` of the law must be one number, got 2 values",
+        ),
+        (
+            lambda: Amplifier(Uniform())(1.01),
+            "A correlation must be between −1 and 1, got 1.01. The argument",
+        ),
         (lambda: Amplifier(Uniform())([0.1, -3]), "got -3.0"),
         (lambda: Amplifier(Uniform())(math.nan), "must be a number, got nan"),
         (lambda: Amplifier(Uniform())("0.5"), "must be a number, got '0.5'"),
         (lambda: Amplifier(Uniform())([[0.1], [0.2, 0.3]]), "must be a number"),
         (lambda: Amplifier(Uniform()).of_ratio(1j), "A ratio must be a number"),
-        (lambda: Amplifier(Uniform()).derivative(1.0), "strictly between −1 and 1, got 1.0. Go near"),
-        (lambda: Amplifier(Uniform()).derivative(0.5, 4), "`order` must be a whole number from 1 to 3, got 4"),
+        (
+            lambda: Amplifier(Uniform()).derivative(1.0),
+            "strictly between −1 and 1, got 1.0. Go near",
+        ),
+        (
+            lambda: Amplifier(Uniform()).derivative(0.5, 4),
+            "`order` must be a whole number from 1 to 3, got 4",
+        ),
         (lambda: Amplifier(Uniform()).taylor(2), "must be odd, got 2"),
         (lambda: Amplifier(Uniform()).taylor(0), "`order` must be a whole number"),
         (lambda: Amplifier(Uniform()).error(0.5), "must be an Empirical one, got Uniform"),

@@ -43,8 +43,12 @@ def test_normal_data_respond_linearly(scale):
     stimulus = lf.stimuli.Gaussian((N,), xi=1.3, scale=scale)
     for w in (field(), np.eye(N)[2], np.ones(N)):
         linear = response(lf.theory.LinearResponse(), stimulus, w)
-        np.testing.assert_allclose(response(EffectiveFlow(), stimulus, w), linear, rtol=0, atol=1e-12 * scale)
-        np.testing.assert_allclose(linear, scale * ROOT / 2 * correlations(stimulus, w), rtol=0, atol=1e-12 * scale)
+        np.testing.assert_allclose(
+            response(EffectiveFlow(), stimulus, w), linear, rtol=0, atol=1e-12 * scale
+        )
+        np.testing.assert_allclose(
+            linear, scale * ROOT / 2 * correlations(stimulus, w), rtol=0, atol=1e-12 * scale
+        )
     assert np.abs(response(EffectiveFlow(), stimulus, np.zeros(N))).max() == 0
 
 
@@ -65,7 +69,9 @@ def test_two_values_have_an_error_function(coupling):
     for w in (field(), np.exp(-lf.lattice.distance(N))):
         a = correlations(stimulus, w)
         expected = 0.5 * scipy.special.erf(a / np.sqrt(2 * (1 - a**2)))
-        np.testing.assert_allclose(response(EffectiveFlow(), stimulus, w), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            response(EffectiveFlow(), stimulus, w), expected, rtol=0, atol=1e-12
+        )
         assert np.abs(ROOT / 2 * a - expected).max() > 1e-3
     # One site alone is its own preactivation: a = 1 there, and the response is exact.
     assert abs(response(EffectiveFlow(), stimulus, np.eye(N)[3])[3] - 0.5) < 1e-12
@@ -88,8 +94,13 @@ def test_third_order_holds_the_kurtosis(stimulus):
     expected = law.sd * ROOT * (a - law.excess_kurtosis * a**3 / 6) / 2
     np.testing.assert_allclose(response(cut, stimulus, w), expected, rtol=0, atol=1e-9)
     first = EffectiveFlow(amplifier="taylor", order=1)
-    np.testing.assert_allclose(response(first, stimulus, w), law.sd * ROOT * a / 2, rtol=0, atol=1e-12)
-    assert np.abs(response(EffectiveFlow(), stimulus, w) - law.sd * Amplifier(law)(a) / 2).max() < 1e-12
+    np.testing.assert_allclose(
+        response(first, stimulus, w), law.sd * ROOT * a / 2, rtol=0, atol=1e-12
+    )
+    assert (
+        np.abs(response(EffectiveFlow(), stimulus, w) - law.sd * Amplifier(law)(a) / 2).max()
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize("k", [2.5, 3.0, 4.0])
@@ -112,20 +123,30 @@ def test_an_amplifier_of_samples_converges():
     counts, errors = [250, 1000, 4000], []
     for num in counts:
         parts = draws[: 16 * num].reshape(16, num)
-        found = [response(EffectiveFlow(amplifier="samples", samples=part), stimulus, w) for part in parts]
-        scores = (found - exact) / (stimulus.marginal().sd / 2 * Amplifier.of_samples(parts[0]).error(a))
+        found = [
+            response(EffectiveFlow(amplifier="samples", samples=part), stimulus, w)
+            for part in parts
+        ]
+        scores = (found - exact) / (
+            stimulus.marginal().sd / 2 * Amplifier.of_samples(parts[0]).error(a)
+        )
         assert np.abs(scores).max() < 5
         errors.append(np.sqrt(np.mean((found - exact) ** 2)))
     # 16 errors at 12 correlated sites: a root mean square is known to 20 %, the slope over a factor of 16 to 0.1.
     assert abs(np.polyfit(np.log(counts), np.log(errors), 1)[0] + 0.5) < 0.3
-    assert errors[-1] < 0.3 * np.abs(exact - response(lf.theory.LinearResponse("gaussian"), stimulus, w)).max()
+    assert (
+        errors[-1]
+        < 0.3 * np.abs(exact - response(lf.theory.LinearResponse("gaussian"), stimulus, w)).max()
+    )
 
 
 def test_samples_are_drawn_where_none_are_given():
     stimulus = lf.stimuli.Ising((N,), coupling=0.7)
     found = response(EffectiveFlow(amplifier="samples"), stimulus, field())
     # All values are ±1: the standardized law is that of the stimulus but for the imbalance of the two.
-    np.testing.assert_allclose(found, response(EffectiveFlow(), stimulus, field()), rtol=0, atol=0.02)
+    np.testing.assert_allclose(
+        found, response(EffectiveFlow(), stimulus, field()), rtol=0, atol=0.02
+    )
 
 
 def test_sites_of_several_variances_are_refused():
@@ -141,7 +162,12 @@ CLASSES = {
     "zero-one": {"xi": (0.6, 1.1)},
     "signs": {"xi": (0.6, 1.1), "labels": "signs"},
     "three": {"xi": (0.6, 1.1, 1.6), "labels": (0, 1, 2)},
-    "proportions": {"xi": (0.6, 1.1, 1.6), "labels": (-1, 0.5, 2), "proportions": (0.2, 0.3, 0.5), "l2": 0.1},
+    "proportions": {
+        "xi": (0.6, 1.1, 1.6),
+        "labels": (-1, 0.5, 2),
+        "proportions": (0.2, 0.3, 0.5),
+        "l2": 0.1,
+    },
 }
 
 
@@ -149,7 +175,9 @@ def differences(flow, w, step=1e-5):
     def loss(w):
         return float(flow({"weights": jnp.asarray(w)[None]})[0])
 
-    return np.array([(loss(w + step * one) - loss(w - step * one)) / (2 * step) for one in np.eye(w.size)])
+    return np.array(
+        [(loss(w + step * one) - loss(w - step * one)) / (2 * step) for one in np.eye(w.size)]
+    )
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -164,7 +192,9 @@ def test_an_exact_flow_is_the_gradient_of_its_loss(name):
     # And the loss is that of the data: labels and outputs of many draws.
     draws = [np.asarray(s.sample(2, 40_000), np.float64).reshape(-1, N) @ w for s in stimuli]
     each = [(np.maximum(h, 0) - y) ** 2 for h, y in zip(draws, task.targets()[:, 0], strict=True)]
-    mean = sum(p * e.mean() for p, e in zip(task.priors, each, strict=True)) + float(task.l2) * np.sum(w**2)
+    mean = sum(p * e.mean() for p, e in zip(task.priors, each, strict=True)) + float(
+        task.l2
+    ) * np.sum(w**2)
     error = np.sqrt(sum(p**2 * e.var() / e.size for p, e in zip(task.priors, each, strict=True)))
     found = float(flow({"weights": jnp.asarray(w)[None]})[0])
     assert abs(found - mean) < 5 * error < 0.1
@@ -174,13 +204,22 @@ def test_the_effective_flow_has_no_potential():
     # ∂f_i/∂w_j = ½ φ'(a_i)(Σ − aaᵀ)_ij/s is symmetric for linear φ alone: eq. 5 descends no loss, and the loss
     # recorded along it is that of its own response, whose slope is another.
     w = jnp.asarray(0.3 * field())
-    for cls, values, symmetric in ((lf.stimuli.Gaussian, "xi", True), (lf.stimuli.Ising, "coupling", False)):
+    for cls, values, symmetric in (
+        (lf.stimuli.Gaussian, "xi", True),
+        (lf.stimuli.Ising, "coupling", False),
+    ):
         stimuli = [cls((N,), **{values: value}) for value in (0.3, 0.7)]
         jacobian = np.asarray(jax.jacobian(EffectiveFlow().response(stimuli[1]))(w))
         skew = np.abs(jacobian - jacobian.T).max() / np.abs(jacobian).max()
         flow = EffectiveFlow().flow(lf.Discrimination(*stimuli), lf.networks.SingleNeuron())
-        gap = np.asarray(flow({"weights": w[None]})[1]["weights"][0]) - differences(flow, np.asarray(w))
-        assert (skew < 1e-9 and np.abs(gap).max() < 1e-8) if symmetric else (skew > 0.01 and np.abs(gap).max() > 1e-3)
+        gap = np.asarray(flow({"weights": w[None]})[1]["weights"][0]) - differences(
+            flow, np.asarray(w)
+        )
+        assert (
+            (skew < 1e-9 and np.abs(gap).max() < 1e-8)
+            if symmetric
+            else (skew > 0.01 and np.abs(gap).max() > 1e-3)
+        )
 
 
 # -- where it ends, and how it parts from the exact flow: N = 40, J = (0.3, 0.7) --------------------------------------
@@ -194,7 +233,9 @@ THEORIES = {
     "linear": lf.theory.LinearResponse("gaussian"),
 }
 STARTS = 80
-RATES = np.repeat([0.05, 0.2], [100, 75])  # up to the flow times 5 and 20; from 5 on, peaks do not depend on the rate
+RATES = np.repeat(
+    [0.05, 0.2], [100, 75]
+)  # up to the flow times 5 and 20; from 5 on, peaks do not depend on the rate
 
 
 @jax.jit
@@ -224,7 +265,9 @@ def test_steady_bump_is_broad(name, printed):
     flow, end = THEORIES[name].flow(TASK, SMALL), path(name)[-1]
     for _ in range(25):  # the same program: 35 units of flow time each
         end = np.asarray(descend(flow, jnp.asarray(end), np.full(len(RATES), 0.2)))[-1]
-    speed = np.abs(jax.vmap(lambda w: flow({"weights": w[None]})[1]["weights"])(jnp.asarray(end))).max(axis=(1, 2))
+    speed = np.abs(
+        jax.vmap(lambda w: flow({"weights": w[None]})[1]["weights"])(jnp.asarray(end))
+    ).max(axis=(1, 2))
     assert np.median(speed) < 1e-6  # a few starts still move from one site to the next
     assert all(rounds_to(value, printed) for value in ipr(end[speed < 1e-6]))
 
@@ -246,7 +289,14 @@ def test_solve_ends_in_the_same_bump():
 def test_exact_flow_ends_in_the_bump_of_the_closed_form():
     """Through `solve`, from where the descent has come to; twelve whole flows are in `test_hypercube.py`."""
     bump, near = hypercube_bump(TASK), path("exact")[-1, :3, None]
-    found = lf.solve(TASK, lf.theory.ExactIsing(), network=SMALL, initial=near, times=[0.0, 80.0], tolerance=1e-11)
+    found = lf.solve(
+        TASK,
+        lf.theory.ExactIsing(),
+        network=SMALL,
+        initial=near,
+        times=[0.0, 80.0],
+        tolerance=1e-11,
+    )
     np.testing.assert_allclose(found.ipr[:, -1, 0], 0.8537, rtol=0, atol=5e-5)
     for w, site in zip(found.final[:, 0], found.peak[:, -1, 0], strict=True):
         expected = np.sign(w[site]) * np.roll(bump.field, site)
@@ -294,11 +344,16 @@ def test_peaks_of_the_effective_flow_are_near_those_of_the_exact(name, same, nea
     ends = {one: np.abs(path(one)[-1]).argmax(axis=-1) for one in ("exact", name)}
     apart = gap(ends["exact"], ends[name])
     assert agree(same, 40, apart == 0) and agree(near, 40, apart <= 1)
-    assert not agree(near, 40, gap(ends["exact"], np.roll(ends[name], 1)) <= 1)  # the power: other starts' peaks
+    assert not agree(
+        near, 40, gap(ends["exact"], np.roll(ends[name], 1)) <= 1
+    )  # the power: other starts' peaks
 
 
 def test_the_peak_of_a_broad_bump_wanders():
     """Between the flow times 5 and 20 that of eq. 5 moves by a site in 5 of 12 starts; the exact flow's hardly does."""
-    moved = {name: gap(*(np.abs(path(name)[at]).argmax(axis=-1) for at in (100, -1))) for name in ("full", "exact")}
+    moved = {
+        name: gap(*(np.abs(path(name)[at]).argmax(axis=-1) for at in (100, -1)))
+        for name in ("full", "exact")
+    }
     assert agree(5, 12, moved["full"] == 1)
     assert not agree(5, 12, moved["exact"] == 1)

@@ -45,7 +45,8 @@ def summed_flow(task):
     states = enumerate_states(task.size).astype(float)
     flow = ExactIsing().flow(task, NEURON)
     exact = tuple(
-        Summed(jnp.asarray(states), jnp.asarray(ising_weights(states, float(r.coupling)))) for r in flow.responses
+        Summed(jnp.asarray(states), jnp.asarray(ising_weights(states, float(r.coupling))))
+        for r in flow.responses
     )
     return eqx.tree_at(lambda flow: flow.responses, flow, exact)
 
@@ -60,14 +61,21 @@ def flowed(flow, fields, steps, rate=0.2):
     """Euler steps: rests do not depend on their size."""
 
     def end(w):
-        return jax.lax.fori_loop(0, steps, lambda _, w: w - rate * flow({"weights": w[None, :]})[1]["weights"][0], w)
+        return jax.lax.fori_loop(
+            0, steps, lambda _, w: w - rate * flow({"weights": w[None, :]})[1]["weights"][0], w
+        )
 
     return jax.lax.map(end, fields)
 
 
 def centered(fields):
     """Fields moved and turned so that the largest entry is positive and first."""
-    return np.stack([np.roll(w * np.sign(w[np.abs(w).argmax()]), -np.abs(w).argmax()) for w in np.asarray(fields)])
+    return np.stack(
+        [
+            np.roll(w * np.sign(w[np.abs(w).argmax()]), -np.abs(w).argmax())
+            for w in np.asarray(fields)
+        ]
+    )
 
 
 def ipr(fields):
@@ -90,7 +98,10 @@ def test_states_and_weights():
 @pytest.mark.parametrize("n", [2, 3, 5, 14])
 def test_meeting_in_the_middle_is_enumeration(n, j):
     w = np.random.default_rng(n).normal(size=n)
-    assert np.abs(meet_in_the_middle_response(w, j) - enumerated_response(w, ising(n, j))).max() < 1e-13
+    assert (
+        np.abs(meet_in_the_middle_response(w, j) - enumerated_response(w, ising(n, j))).max()
+        < 1e-13
+    )
 
 
 def test_ties_are_halved():
@@ -155,7 +166,9 @@ def test_signs_have_linear_conditional_moments(j):
         second = (states * given[:, None]).T @ states - np.outer(mean, mean)
         column = covariance[:, site]
         np.testing.assert_allclose(mean, sign * column, rtol=0, atol=6e-14)
-        np.testing.assert_allclose(second, covariance - np.outer(column, column), rtol=0, atol=6e-14)
+        np.testing.assert_allclose(
+            second, covariance - np.outer(column, column), rtol=0, atol=6e-14
+        )
 
 
 # -- the bump -------------------------------------------------------------------------------------------------
@@ -180,10 +193,14 @@ def test_bumps_of_ising_pairs(pair, dominance, spread):
     assert round(found.ipr, len(spread) - 1) == float(spread)
     assert found.holds == (float(dominance) < 1)
     small = hypercube_bump(task_of(pair))
-    assert small.dominance == pytest.approx(found.dominance, rel=2e-3) and round(small.ipr, 3) == round(found.ipr, 3)
+    assert small.dominance == pytest.approx(found.dominance, rel=2e-3) and round(
+        small.ipr, 3
+    ) == round(found.ipr, 3)
 
 
-@pytest.mark.parametrize("j0, j1", [*PAIRS, (0.1, 0.2), (0.4, 0.9), (0.6, 0.65), (1.0, 0.2), (-0.2, 0.5)])
+@pytest.mark.parametrize(
+    "j0, j1", [*PAIRS, (0.1, 0.2), (0.4, 0.9), (0.6, 0.65), (1.0, 0.2), (-0.2, 0.5)]
+)
 def test_bump_of_an_infinite_ring(j0, j1):
     n = 600
     closed = ising_bump(j0, j1, lf.lattice.distance(n))
@@ -198,15 +215,20 @@ def test_bump_is_the_rest_of_its_chamber():
     direct = np.linalg.solve(mean, matrix(task.stimuli[1].covariance())[:, 5])
     np.testing.assert_allclose(found.field, direct, rtol=0, atol=1e-14)
     loss, gradient = flow({"weights": jnp.asarray(found.field)[None, :]})
-    assert np.abs(np.asarray(gradient["weights"])).max() < 1e-12  # rounding of a sum over 4096 states
+    assert (
+        np.abs(np.asarray(gradient["weights"])).max() < 1e-12
+    )  # rounding of a sum over 4096 states
     assert float(loss) == pytest.approx(found.loss, abs=1e-12)
     assert round(hypercube_bump(task_of((0.3, 0.7))).loss, 6) == 0.365626
     eigenvalues = [lf.lattice.spectrum(s.covariance()) for s in task.stimuli]
-    assert found.loss == pytest.approx(0.5 - 0.25 * np.mean(eigenvalues[1] ** 2 / sum(eigenvalues)), abs=1e-14)
+    assert found.loss == pytest.approx(
+        0.5 - 0.25 * np.mean(eigenvalues[1] ** 2 / sum(eigenvalues)), abs=1e-14
+    )
 
 
 @pytest.mark.parametrize(
-    "options", [{"proportions": (0.3, 0.7)}, {"labels": (-0.05, 1)}, {"l2": 0.05}, {"labels": (0, 3)}]
+    "options",
+    [{"proportions": (0.3, 0.7)}, {"labels": (-0.05, 1)}, {"l2": 0.05}, {"labels": (0, 3)}],
 )
 def test_bump_of_other_tasks(options):
     """Labels, proportions and the L2 penalty enter as they do in the flow."""
@@ -214,7 +236,9 @@ def test_bump_of_other_tasks(options):
     found, flow = hypercube_bump(task), summed_flow(task)
     assert found.holds
     loss, gradient = flow({"weights": jnp.asarray(found.field)[None, :]})
-    assert np.abs(np.asarray(gradient["weights"])).max() < 1e-12  # rounding of a sum over 4096 states
+    assert (
+        np.abs(np.asarray(gradient["weights"])).max() < 1e-12
+    )  # rounding of a sum over 4096 states
     assert float(loss) == pytest.approx(found.loss, abs=1e-12)
 
 
@@ -227,7 +251,9 @@ def test_bump_where_no_class_varies_in_some_direction(l2):
     first, second = ((states * law[:, None]).T @ states for law in laws)
     found = bump([first[0], second[0]], l2=l2)
     stiffness = 0.5 * (first + second) + 2 * l2 * np.eye(8)
-    np.testing.assert_allclose(found.field, np.linalg.pinv(stiffness) @ second[0] / 2, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        found.field, np.linalg.pinv(stiffness) @ second[0] / 2, rtol=0, atol=1e-14
+    )
     assert abs(found.field.sum()) < 1e-14 and found.dominance > 1 - 1e-12 and not found.holds
     gated = (states[:, 0] > 0) * (states @ found.field)
     errors = [law @ (y - gated) ** 2 for law, y in zip(laws, (0.0, 1.0), strict=True)]
@@ -245,7 +271,9 @@ def test_a_negative_peak_does_not_hold():
 ])  # fmt: skip
 def test_bumps_of_the_arcsine_covariance(xis, peak, spread, dominance):
     law = lf.marginals.TwoPoint()
-    found = hypercube_bump(lf.Discrimination(*(lf.stimuli.Copula(40, xi=xi, marginal_law=law) for xi in xis)))
+    found = hypercube_bump(
+        lf.Discrimination(*(lf.stimuli.Copula(40, xi=xi, marginal_law=law) for xi in xis))
+    )
     assert round(found.dominance, len(dominance.partition(".")[2])) == float(dominance)
     assert found.holds == (float(dominance) < 1)
     if peak:
@@ -258,11 +286,15 @@ def test_bumps_of_the_arcsine_covariance(xis, peak, spread, dominance):
 
 def test_bump_on_a_torus():
     law = lf.marginals.TwoPoint()
-    task = lf.Discrimination(*(lf.stimuli.Copula((8, 9), xi=xi, marginal_law=law) for xi in (0.3, 0.7)))
+    task = lf.Discrimination(
+        *(lf.stimuli.Copula((8, 9), xi=xi, marginal_law=law) for xi in (0.3, 0.7))
+    )
     found = hypercube_bump(task, site=(2, 3))
     mean = sum(matrix(s.covariance()) for s in task.stimuli)
     column = matrix(task.stimuli[1].covariance())[:, 2 * 9 + 3]
-    np.testing.assert_allclose(found.field.ravel(), np.linalg.solve(mean, column), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        found.field.ravel(), np.linalg.solve(mean, column), rtol=0, atol=1e-13
+    )
     assert found.field.shape == (8, 9) and found.holds
     np.testing.assert_array_equal(hypercube_bump(task, site=2 * 9 + 3).field, found.field)
 
@@ -284,7 +316,10 @@ def test_refusals_of_a_bump():
 
 def test_iteration_finds_the_bump():
     """From random fields, with a loss that never rises, in 12 to 16 steps from the starts of the sheet."""
-    flow, found = ExactIsing().flow(task_of((0.3, 0.7)), NEURON), hypercube_bump(task_of((0.3, 0.7)))
+    flow, found = (
+        ExactIsing().flow(task_of((0.3, 0.7)), NEURON),
+        hypercube_bump(task_of((0.3, 0.7))),
+    )
     runs = [fixed_point_iteration(flow, w) for w in started(12)]
     assert all(run.settled for run in runs)
     steps = [run.iterations for run in runs]
@@ -313,7 +348,10 @@ def test_iteration_on_exact_responses_is_finite_and_monotone(pair):
         run = fixed_point_iteration(flow, w, tol=1e-14)
         assert run.settled and np.diff(run.losses).max() < 1e-14
         assert run.fields.shape == (run.iterations + 1, 12)
-        assert np.abs(np.asarray(flow({"weights": jnp.asarray(run.fields[-1:])})[1]["weights"])).max() < 1e-13
+        assert (
+            np.abs(np.asarray(flow({"weights": jnp.asarray(run.fields[-1:])})[1]["weights"])).max()
+            < 1e-13
+        )
 
 
 def test_iteration_by_fft_and_its_refusal():
@@ -329,13 +367,18 @@ def test_iteration_by_fft_and_its_refusal():
 @pytest.mark.parametrize("n", [16, 304])
 def test_iteration_where_no_class_varies_in_some_direction(n):
     """Pulses that fit the ring: frequencies without power, of a matrix or a spectrum, stay out of every solution."""
-    task = lf.Discrimination(*(lf.stimuli.SinglePulse(n, length, length) for length in (n // 8, n // 4)))
+    task = lf.Discrimination(
+        *(lf.stimuli.SinglePulse(n, length, length) for length in (n // 8, n // 4))
+    )
     silent = sum(lf.lattice.spectrum(one.covariance()) for one in task.stimuli) < 1e-9
     flow = lf.theory.LinearResponse(slope="gaussian").flow(task, NEURON)
     run = fixed_point_iteration(flow, started(1, n)[0])
     assert run.settled and silent.any() and np.diff(run.losses).max() < 1e-14
     assert np.abs(np.fft.fft(run.fields[1:])[:, silent]).max() < 1e-12
-    assert np.abs(np.asarray(flow({"weights": jnp.asarray(run.fields[-1:])})[1]["weights"])).max() < 1e-8
+    assert (
+        np.abs(np.asarray(flow({"weights": jnp.asarray(run.fields[-1:])})[1]["weights"])).max()
+        < 1e-8
+    )
 
 
 def test_flow_ends_at_the_bump():
@@ -372,7 +415,9 @@ def test_flow_to_a_negative_surround():
     """Short-range class as target: most starts end at the bump, the others are still near the fastest wave."""
     found = hypercube_bump(task_of((0.7, 0.3)))
     assert (found.field[1::2] < 0).all() or (found.field[1:] < 0).all()
-    ends = centered(flowed(ExactIsing(64).flow(task_of((0.7, 0.3)), NEURON), jnp.asarray(started(6)), 400))
+    ends = centered(
+        flowed(ExactIsing(64).flow(task_of((0.7, 0.3)), NEURON), jnp.asarray(started(6)), 400)
+    )
     there = np.abs(ends - found.field).max(1) < 1e-3
     assert agree(5, 6, there) and there.any() and (ipr(ends[there]).round(3) == 0.923).all()
     assert (np.abs(np.fft.rfft(ends[~there])).argmax(1) > 10).all()  # more than half of the fastest

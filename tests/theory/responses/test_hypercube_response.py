@@ -56,7 +56,9 @@ def test_printed_responses_are_wrong():
     ]
     for (sites, heights, printed), factor in zip(cases, (0.5, 0.25, 0.5, 0.5), strict=True):
         exact = f(*spikes(sites, heights))
-        assert np.abs(exact - factor * printed).max() < 2e-14 and np.abs(exact - printed).max() > 0.4
+        assert (
+            np.abs(exact - factor * printed).max() < 2e-14 and np.abs(exact - printed).max() > 0.4
+        )
     # A majority vote: 0.31 off for bumps at the sites 0, 3 and 4, and up to 0.35 for others.
     trios = [(0, *two) for two in itertools.permutations(range(1, N), 2)]
     off = {sites: np.abs(f(*spikes(sites, [2.0, 1.5, 1.0])) - 0.5 * C[0]).max() for sites in trios}
@@ -87,7 +89,9 @@ def test_symmetries():
     assert np.abs(f(*np.roll(w, 5)) - np.roll(base, 5)).max() < 1e-14
     assert np.abs(f(*w[::-1]) - base[::-1]).max() < 1e-14
     states = enumerate_states(N).astype(float)
-    assert w @ base == pytest.approx(ising_weights(states, J) @ np.maximum(states @ w, 0), abs=1e-14)
+    assert w @ base == pytest.approx(
+        ising_weights(states, J) @ np.maximum(states @ w, 0), abs=1e-14
+    )
 
 
 def test_linear_symmetries_of_the_law():
@@ -152,7 +156,9 @@ def test_active_entries():
     assert active_entries(np.random.default_rng(0).normal(size=100)) == 100
 
 
-@pytest.mark.parametrize("w, least", [([3.0, 2.0, 2.0, 1.0], 0.0), ([5.0, 1.0, 1.0, 0.5], 2.5), ([2.1, 1.0, 1.0], 0.1)])
+@pytest.mark.parametrize(
+    "w, least", [([3.0, 2.0, 2.0, 1.0], 0.0), ([5.0, 1.0, 1.0, 0.5], 2.5), ([2.1, 1.0, 1.0], 0.1)]
+)
 def test_semidefinite_bound_is_the_polygon_inequality(w, least):
     """min |Σ w_i v_i| over unit vectors by coordinate descent: zero unless one entry outweighs all others."""
     assert polygon_bound(w) == pytest.approx(least, abs=1e-12)

@@ -43,13 +43,20 @@ def field(kind, n, seed=None):
         return rng.normal(size=n)
     if kind.startswith("exp"):
         return np.exp(-lf.lattice.distance(n) / float(kind[3:])) + 0.01 * rng.normal(size=n)
-    return sum(height * np.eye(n)[site] for site, height in zip((0, 3, 7), map(float, kind.split("/")), strict=False))
+    return sum(
+        height * np.eye(n)[site]
+        for site, height in zip((0, 3, 7), map(float, kind.split("/")), strict=False)
+    )
 
 
 @functools.cache
 def reference(kind, n):
     w = field(kind, n)
-    return enumerated_response(w, lf.stimuli.Ising(n, coupling=J)) if n <= 20 else meet_in_the_middle_response(w, J)
+    return (
+        enumerated_response(w, lf.stimuli.Ising(n, coupling=J))
+        if n <= 20
+        else meet_in_the_middle_response(w, J)
+    )
 
 
 # -- error against frequencies ------------------------------------------------------------------------------------
@@ -70,7 +77,9 @@ DRAWS = {16: 20, 40: 12, 100: 8}
 @functools.cache
 def drawn(n):
     """Fields of every kind in the table on n sites, (kind × draw, site)."""
-    return np.stack([field(kind, n, seed) for kind, size in TABLE if size == n for seed in range(DRAWS[n])])
+    return np.stack(
+        [field(kind, n, seed) for kind, size in TABLE if size == n for seed in range(DRAWS[n])]
+    )
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -97,9 +106,13 @@ def test_error_against_frequencies(n):
     Those are spread over a factor of two to ten, about evenly in the logarithm.
     """
     rows = {kind: row.split() for (kind, size), row in TABLE.items() if size == n}
-    columns = [column for column in range(len(NUMBERS)) if all(row[column] != "–" for row in rows.values())]
+    columns = [
+        column for column in range(len(NUMBERS)) if all(row[column] != "–" for row in rows.values())
+    ]
     shape = (len(columns), len(rows), DRAWS[n])
-    found = np.stack([np.asarray(responses(drawn(n), NUMBERS[column])) for column in columns]) - exact(n)
+    found = np.stack(
+        [np.asarray(responses(drawn(n), NUMBERS[column])) for column in columns]
+    ) - exact(n)
     found = np.abs(found).max(axis=-1).reshape(shape)
     for k, (kind, row) in enumerate(rows.items()):
         wrong = []
@@ -113,7 +126,10 @@ def test_error_against_frequencies(n):
 def test_one_to_three_bumps_are_exact(kind):
     """Printed: 1e-9 at 32 frequencies, 7e-10 above; within twice that, as the bumps are others."""
     for n, num, printed in ((16, 32, 1e-9), (16, 64, 7e-10), (16, 256, 7e-10), (12, 64, 7e-10)):
-        assert np.abs(response(field(kind, n), num) - reference(kind, n)).max() <= 2 * printed, (n, num)
+        assert np.abs(response(field(kind, n), num) - reference(kind, n)).max() <= 2 * printed, (
+            n,
+            num,
+        )
 
 
 @pytest.mark.parametrize("num", [32, 64, 256])
@@ -137,7 +153,9 @@ def inverted(w, num, window, room):
     """The Fourier sum with another window, and steps of `room`/‖w‖₁."""
     n = np.arange(num) + 0.5
     angles = (w / np.abs(w).sum())[:, None] * (n * room)[None, :]
-    return np.asarray(moments(jnp.asarray(angles), J)) @ (window(0.5 * (6 * n / num) ** 2) / (np.pi * n))
+    return np.asarray(moments(jnp.asarray(angles), J)) @ (
+        window(0.5 * (6 * n / num) ** 2) / (np.pi * n)
+    )
 
 
 def test_why_the_window_is_what_it_is():
@@ -151,7 +169,9 @@ def test_why_the_window_is_what_it_is():
         return np.exp(-y)
 
     bump, rows = field("1", 16), {16: [kind for kind, n in TABLE if n == 16].index("exp0.8"), 40: 0}
-    assert np.abs(inverted(bump, 256, np.ones_like, 2 * np.pi) - reference("1", 16)).max() == pytest.approx(0.5)
+    assert np.abs(
+        inverted(bump, 256, np.ones_like, 2 * np.pi) - reference("1", 16)
+    ).max() == pytest.approx(0.5)
 
     def errors(n, num, window, room=2 * np.pi):
         chosen = slice(rows[n] * DRAWS[n], (rows[n] + 1) * DRAWS[n])
@@ -162,7 +182,9 @@ def test_why_the_window_is_what_it_is():
     assert fits("4e-5", plain, log=True) and fits("1e-3", biased, log=True)
     assert not fits("4e-4", plain, log=True) and not fits("1e-4", biased, log=True)
     ours = errors(40, 64, lambda y: np.exp(-y) * (1 + y), 2 * np.pi - 39 / 64)
-    assert ours[0] == pytest.approx(np.abs(response(drawn(40)[0], 64) - exact(40)[0]).max(), abs=1e-13)
+    assert ours[0] == pytest.approx(
+        np.abs(response(drawn(40)[0], 64) - exact(40)[0]).max(), abs=1e-13
+    )
     assert (biased > 3 * ours).all()
     assert fits("1e-12", errors(16, 256, gaussian, 2 * np.pi - 39 / 256), log=True)
 
@@ -178,7 +200,9 @@ def test_moments_at_any_angle(n, coupling):
 
 
 def test_partition_keeps_its_digits():
-    assert float(partition(jnp.asarray(0.7), 40)) == pytest.approx(1 + np.tanh(0.7) ** 40, rel=1e-14)
+    assert float(partition(jnp.asarray(0.7), 40)) == pytest.approx(
+        1 + np.tanh(0.7) ** 40, rel=1e-14
+    )
     # −t^N of a frustrated ring is 1 − 2N e^(−2|J|) and so on: the first term is all there is at J = −15.
     assert float(partition(jnp.asarray(-15.0), 9)) == pytest.approx(18 * np.exp(-30), rel=1e-9)
     assert float(partition(jnp.asarray(0.0), 9)) == 1.0
@@ -188,9 +212,14 @@ def test_partition_keeps_its_digits():
 def test_negative_couplings(coupling):
     """An even ring is the ferromagnet with every second spin turned; an odd one is frustrated."""
     w, turn = np.random.default_rng(1).normal(size=30), (-1.0) ** np.arange(30)
-    assert np.abs(response(w, 128, coupling) - turn * response(turn * w, 128, -coupling)).max() < 1e-14
+    assert (
+        np.abs(response(w, 128, coupling) - turn * response(turn * w, 128, -coupling)).max() < 1e-14
+    )
     bump = field("exp0.8", 21)
-    assert np.abs(response(bump, 256, coupling) - meet_in_the_middle_response(bump, coupling)).max() < 1e-9
+    assert (
+        np.abs(response(bump, 256, coupling) - meet_in_the_middle_response(bump, coupling)).max()
+        < 1e-9
+    )
 
 
 def test_strong_couplings():
@@ -238,7 +267,9 @@ def test_a_thousand_sites():
     # S is nearly normal, of which the window takes a fraction ⅜(ε/σ)⁴: it is of fourth order.
     row = lf.stimuli.Ising(1000, coupling=J).covariance()
     ratio = 6 * np.abs(w).sum() / (2 * np.pi * 256 - 39) / np.sqrt(w @ lf.lattice.product(row, w))
-    assert np.linalg.norm(fine - coarse - 0.375 * ratio**4 * fine) < 0.1 * np.linalg.norm(fine - coarse)
+    assert np.linalg.norm(fine - coarse - 0.375 * ratio**4 * fine) < 0.1 * np.linalg.norm(
+        fine - coarse
+    )
     assert np.abs(coarse - fine).max() < 1e-5
     assert np.abs(response(np.eye(1000)[0], 256) - 0.5 * row).max() < 1e-9
     # Nearly normal: the linear response is right to a fraction of 1/N.

@@ -31,7 +31,12 @@ def test_training_on_large_batches_comes_to_the_exact_bump():
 
     Printed of 2 × 40 other starts: 33 and 37 peaks are the exact flow's, 39 and 40 within one site; IPR 0.853 ± 0.002.
     """
-    settings = {"learning_rate": 0.05, "steps": 600, "members": 4, "record": lf.Record(every=50, what=("weights",))}
+    settings = {
+        "learning_rate": 0.05,
+        "steps": 600,
+        "members": 4,
+        "record": lf.Record(every=50, what=("weights",)),
+    }
     network = lf.networks.SingleNeuron(init_scale=0.001)
     run = lf.train(TASK, network, batch=20_000, **settings)
     exact = lf.train(TASK, network, batch=2, estimator="exact", **settings)

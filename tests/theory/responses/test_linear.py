@@ -11,7 +11,12 @@ import pytest
 import localfields as lf
 from localfields.stimuli import Elliptical, EllipticalExtreme, EllipticalShell, Gaussian, StudentT
 from localfields.theory.base import whole
-from localfields.theory.responses.linear import GAUSSIAN_SLOPE, LinearResponse, response_jacobian, sinusoids
+from localfields.theory.responses.linear import (
+    GAUSSIAN_SLOPE,
+    LinearResponse,
+    response_jacobian,
+    sinusoids,
+)
 
 from ..sheet import rounds_to
 from .linear_tasks import NEURON, gaussians, uneven, velocity
@@ -107,7 +112,10 @@ def test_jacobian(name):
     response, slope = LinearResponse().response(stimulus), LinearResponse().slope_of(stimulus)
     found = response_jacobian(slope, whole(stimulus), w)
     step, moves = 1e-3, jnp.asarray(1e-3 * np.eye(stimulus.size))
-    near, far = (jax.vmap(lambda d, n=n: response(w + n * d) - response(w - n * d), out_axes=1)(moves) for n in (1, 2))
+    near, far = (
+        jax.vmap(lambda d, n=n: response(w + n * d) - response(w - n * d), out_axes=1)(moves)
+        for n in (1, 2)
+    )
     np.testing.assert_allclose(found, (8 * near - far) / (12 * step), atol=1e-10)
     np.testing.assert_allclose(found, jax.jacobian(response)(jnp.asarray(w)), atol=1e-13)
     np.testing.assert_allclose(found, found.T, atol=1e-15)
@@ -117,9 +125,16 @@ def test_jacobian(name):
 def test_covariance_alone():
     """`slope="gaussian"` is the exact theory of the Gaussian clone, for laws that are not elliptical too."""
     w = jnp.asarray(np.random.default_rng(3).normal(size=12))
-    for stimulus in (lf.stimuli.Ising(12), lf.stimuli.NLGP(12, xi=1.7), lf.stimuli.BlockPulse(12), LAWS["t3"]):
+    for stimulus in (
+        lf.stimuli.Ising(12),
+        lf.stimuli.NLGP(12, xi=1.7),
+        lf.stimuli.BlockPulse(12),
+        LAWS["t3"],
+    ):
         found = LinearResponse(slope="gaussian").response(stimulus)(w)
-        np.testing.assert_allclose(found, LinearResponse().response(stimulus.gaussian_clone())(w), atol=1e-14)
+        np.testing.assert_allclose(
+            found, LinearResponse().response(stimulus.gaussian_clone())(w), atol=1e-14
+        )
     assert lf.from_json(LinearResponse(slope="gaussian").to_json()).slope == "gaussian"
 
 
@@ -151,7 +166,9 @@ def test_loss_and_gradient_against_draws(make, key):
     flow = LinearResponse().flow(task, NEURON)
     loss, gradient = flow({"weights": jnp.asarray(w)[None, :]})
     found, spread = np.zeros(13), np.zeros(13)
-    for stimulus, each, label, prior in zip(classes, jax.random.split(key), (0.5, 2), (0.3, 0.7), strict=True):
+    for stimulus, each, label, prior in zip(
+        classes, jax.random.split(key), (0.5, 2), (0.3, 0.7), strict=True
+    ):
         x = drawn(stimulus, each)
         off = np.maximum(x @ w, 0) - label
         values = np.column_stack([off**2, 2 * (off * (x @ w >= 0))[:, None] * x])

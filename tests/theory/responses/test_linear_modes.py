@@ -12,14 +12,23 @@ import localfields as lf
 from localfields.lattice import fourier_basis, fourier_frequencies, spectrum
 from localfields.stimuli import EllipticalExtreme, EllipticalShell, Gaussian, StudentT
 from localfields.theory.base import whole
-from localfields.theory.responses.linear import GAUSSIAN_SLOPE, LinearResponse, sinusoids, winning_mode
+from localfields.theory.responses.linear import (
+    GAUSSIAN_SLOPE,
+    LinearResponse,
+    sinusoids,
+    winning_mode,
+)
 
 from ..sheet import rounds_to
 from .linear_tasks import NEURON, gaussians, pair, uneven, velocity
 
 
 def loss_at(task, w, theory=None):
-    return float((theory or LinearResponse()).flow(task, NEURON)({"weights": jnp.asarray(w).reshape(1, -1)})[0])
+    return float(
+        (theory or LinearResponse()).flow(task, NEURON)({"weights": jnp.asarray(w).reshape(1, -1)})[
+            0
+        ]
+    )
 
 
 # -- steady states ----------------------------------------------------------------------------------------------
@@ -37,7 +46,9 @@ TASKS = {
     "penalty": gaussians((1, 2), shape=(12,), l2=0.05),
     "signs": gaussians((1, 2), labels="signs"),
     "uneven signs": gaussians((1, 2), shape=(12,), labels=(3, -0.4), proportions=(0.3, 0.7)),
-    "signs of unlike laws": lf.Discrimination(StudentT(12, xi=1, nu=3), EllipticalShell(12, xi=2), labels="signs"),
+    "signs of unlike laws": lf.Discrimination(
+        StudentT(12, xi=1, nu=3), EllipticalShell(12, xi=2), labels="signs"
+    ),
     "signs on a torus": gaussians((0.7, 1.1), shape=(6, 5), labels="signs"),
 }
 
@@ -53,7 +64,9 @@ def test_every_sinusoid_is_at_rest(name):
         rounding = 1e-14 * max(1, np.abs(wave.growth_rates).max() * np.abs(w).max())
         np.testing.assert_allclose(flow(jnp.asarray(w)), 0, atol=rounding)
         # The response does not depend on the size of w, so that any other size returns at the rate of relaxation.
-        np.testing.assert_allclose(flow(jnp.asarray(1.1 * w)), 0.1 * wave.relaxation * w, atol=rounding)
+        np.testing.assert_allclose(
+            flow(jnp.asarray(1.1 * w)), 0.1 * wave.relaxation * w, atol=rounding
+        )
         assert loss_at(task, w) == pytest.approx(wave.loss, abs=1e-14)
         assert np.linalg.norm(w) == pytest.approx(wave.norm, rel=1e-12)
     assert waves[0].stable and waves[0].loss == min(wave.loss for wave in waves)
@@ -63,7 +76,9 @@ def modes_of(task):
     """Unit plane waves cos and sin of every frequency, as columns, and their frequencies."""
     columns, frequencies = [], []
     for index in np.ndindex(task.shape):
-        turns = sum(k * x / n for k, x, n in zip(index, np.indices(task.shape), task.shape, strict=True))
+        turns = sum(
+            k * x / n for k, x, n in zip(index, np.indices(task.shape), task.shape, strict=True)
+        )
         for wave in (np.cos, np.sin):
             column = wave(2 * np.pi * turns).ravel()
             if np.linalg.norm(column) > 1e-9:
@@ -78,19 +93,29 @@ def test_rates_are_the_jacobians(name):
     task = TASKS[name]
     columns, frequencies = modes_of(task)
     flow = velocity(task)
-    slopes = jax.jit(lambda w, d: jax.vmap(lambda d: (flow(w + d) - flow(w - d)) / 2, out_axes=1)(d))
+    slopes = jax.jit(
+        lambda w, d: jax.vmap(lambda d: (flow(w + d) - flow(w - d)) / 2, out_axes=1)(d)
+    )
     waves = sinusoids(task)
-    labelled = [whole(one) for one, label in zip(task.stimuli, task.targets()[:, 0], strict=True) if label]
+    labelled = [
+        whole(one) for one, label in zip(task.stimuli, task.targets()[:, 0], strict=True) if label
+    ]
     for wave in (waves[0], waves[1], waves[len(waves) // 2], waves[-1]):
         w = wave.field(phase=0.0).ravel()
         # Small beside √(wᵀΣ₁w), so that the curvature does not show: on a saddle of little power that is short.
-        step = 1e-5 * math.sqrt(min(w @ one @ w / np.linalg.eigvalsh(one).max() for one in labelled))
-        differences = np.asarray(slopes(jnp.asarray(w), jnp.asarray(step * np.eye(task.size)))) / step
+        step = 1e-5 * math.sqrt(
+            min(w @ one @ w / np.linalg.eigvalsh(one).max() for one in labelled)
+        )
+        differences = (
+            np.asarray(slopes(jnp.asarray(w), jnp.asarray(step * np.eye(task.size)))) / step
+        )
         along, near = w / np.linalg.norm(w), 1e-9 * max(1, np.abs(wave.growth_rates).max())
         assert along @ differences @ along == pytest.approx(wave.relaxation, abs=near)
         for column, frequency in zip(columns.T, frequencies, strict=True):
             if abs(column @ along) < 1e-9:
-                assert column @ differences @ column == pytest.approx(wave.rate(frequency), abs=near)
+                assert column @ differences @ column == pytest.approx(
+                    wave.rate(frequency), abs=near
+                )
         growing = np.linalg.eigvalsh((differences + differences.T) / 2).max()
         assert wave.stable == (growing < 1e-7)
         if not wave.stable:
@@ -102,7 +127,9 @@ def test_a_push_that_outweighs_every_pull_leaves_nothing():
     ratios = [wave.ratio for wave in sinusoids(gaussians((1, 2)))]
     for eta in (0.5, 1.0, 1.3):
         found = sinusoids(gaussians((1, 2), labels=(-eta, 1)))
-        assert [wave.ratio for wave in found] == pytest.approx([r for r in ratios if r < eta**-2], rel=1e-12)
+        assert [wave.ratio for wave in found] == pytest.approx(
+            [r for r in ratios if r < eta**-2], rel=1e-12
+        )
     most = ratios[0] ** -0.5
     assert len(sinusoids(gaussians((1, 2), labels=(-0.999 * most, 1)))) == 1
     with pytest.raises(lf.InputError, match="pulled more than pushed"):
@@ -123,7 +150,10 @@ def test_only_the_smallest_ratio_is_stable():
 def test_no_field_does_better():
     task = gaussians((1, 2), shape=(12,))
     flow = LinearResponse().flow(task, NEURON)
-    start = np.random.default_rng(7).normal(size=(500, 1, 12)) * np.geomspace(0.01, 1, 500)[:, None, None]
+    start = (
+        np.random.default_rng(7).normal(size=(500, 1, 12))
+        * np.geomspace(0.01, 1, 500)[:, None, None]
+    )
     losses = jax.vmap(lambda w: flow({"weights": w})[0])(jnp.asarray(start))
     assert losses.min() > winning_mode(task).loss
 
@@ -138,7 +168,9 @@ def test_numbers_at_lengthscales_one_and_two():
     assert rounds_to(flat.ratio, "0.5001") and rounds_to(first.ratio, "0.5094")
     assert rounds_to(first.rate(0), "0.0165661")
     lambda0, lambda1 = (spectrum(Gaussian(40, xi=xi).covariance()) for xi in (1, 2))
-    assert flat.norm**2 == pytest.approx(2 / math.pi * lambda1[0] / (lambda0[0] + lambda1[0]) ** 2, rel=1e-13)
+    assert flat.norm**2 == pytest.approx(
+        2 / math.pi * lambda1[0] / (lambda0[0] + lambda1[0]) ** 2, rel=1e-13
+    )
     assert first.loss == pytest.approx(0.5 - 1 / (2 * math.pi) / (1 + first.ratio), rel=1e-14)
     w = first.field().ravel()
     jacobian = jax.jacobian(velocity(gaussians((1, 2))))(jnp.asarray(w))
@@ -179,7 +211,9 @@ def test_notes_001_25_is_no_steady_state():
         assert found == pytest.approx(left, abs=5e-4 if left else 1e-15)
     # (26)–(31) mean the length, not its square: ‖u‖_Λ₁ = √(2/π)/(1 + r).
     wave = sinusoids(task)[1]
-    assert wave.norm * math.sqrt(lambda1) == pytest.approx(math.sqrt(2 / math.pi) / (1 + wave.ratio), rel=1e-13)
+    assert wave.norm * math.sqrt(lambda1) == pytest.approx(
+        math.sqrt(2 / math.pi) / (1 + wave.ratio), rel=1e-13
+    )
 
 
 @pytest.mark.parametrize("xis", [(2, 3), (2, 4), (3, 2)])
@@ -193,7 +227,9 @@ def test_ratio_of_squared_exponentials(xis):
         assert waves[k].ratio == pytest.approx(closed, rel=alias + 1e-9)
 
 
-@pytest.mark.parametrize("xis, frequency", [((1, 2), 0), ((1, 3), 0), ((2, 1), 20), ((0.7, 0.3), 20)])
+@pytest.mark.parametrize(
+    "xis, frequency", [((1, 2), 0), ((1, 3), 0), ((2, 1), 20), ((0.7, 0.3), 20)]
+)
 def test_flat_or_alternating(xis, frequency):
     assert winning_mode(gaussians(xis)).frequency == (frequency,)
 
@@ -207,7 +243,9 @@ def endpoint(task, key, time, step, members=3):
     start = math.sqrt(0.001 * 2 / (task.size + 1)) * jax.random.normal(key, (members, 1, task.size))
 
     def run(flow, w):
-        return jax.lax.fori_loop(0, round(time / step), lambda _, w: w - step * flow({"weights": w})[1]["weights"], w)
+        return jax.lax.fori_loop(
+            0, round(time / step), lambda _, w: w - step * flow({"weights": w})[1]["weights"], w
+        )
 
     return np.asarray(jax.jit(jax.vmap(run, (None, 0)))(flow, start))[:, 0]
 
@@ -229,7 +267,9 @@ def test_the_fastest_wave_wins_with_the_classes_exchanged(key):
     ends = endpoint(task, key, time=20 / slowest, step=0.7)
     assert wave.frequency == (20,) and 5e-5 < slowest < 2e-4
     for end in ends:
-        np.testing.assert_allclose(np.sign(end[0]) * end, wave.field(), rtol=0, atol=1e-4 * wave.amplitude)
+        np.testing.assert_allclose(
+            np.sign(end[0]) * end, wave.field(), rtol=0, atol=1e-4 * wave.amplitude
+        )
 
 
 def test_random_starts_end_alternating(key):
@@ -275,7 +315,9 @@ def test_waves_of_a_square_torus_come_in_families():
 
 def test_no_mode_where_there_is_no_power():
     """Spectra fall below rounding at high frequencies; the ratio of two such numbers is no winner."""
-    waves = sinusoids(lf.Discrimination(*(Gaussian(40, xi=xi, kernel="periodized") for xi in (4, 7))))
+    waves = sinusoids(
+        lf.Discrimination(*(Gaussian(40, xi=xi, kernel="periodized") for xi in (4, 7)))
+    )
     assert len(waves) < 21 and waves[0].frequency == (0,)
     assert all(math.isfinite(wave.norm) for wave in waves)
 

@@ -112,7 +112,9 @@ def test_ties_do_not_count_with_a_random_sign():
     s = x @ w
     assert p[s == 0].sum() == pytest.approx(0.2)
     for tie in (0.0, 0.5, 1.0):
-        np.testing.assert_allclose((p * np.heaviside(s, tie)) @ x, pulse_response(w, stimulus), atol=1e-15)
+        np.testing.assert_allclose(
+            (p * np.heaviside(s, tie)) @ x, pulse_response(w, stimulus), atol=1e-15
+        )
     np.testing.assert_allclose(0.5 * (p * np.sign(s)) @ x, pulse_response(w, stimulus), atol=1e-15)
     # Without the sign ties matter, and count one half.
     bare = stimulus.replace(coding="zero-one")
@@ -147,13 +149,30 @@ CASES = {
     "neuron": (lf.Discrimination(*singles("signs")), SingleNeuron()),
     "neuron, no sign": (lf.Discrimination(*singles("zero-one")), SingleNeuron()),
     "torus": (lf.Discrimination(*singles("zero-one", (4, 5))), SingleNeuron()),
-    "blocks": (lf.Discrimination(*blocks("zero-one"), labels=(-0.5, 2), l1=0.1, l2=0.2), SingleNeuron()),
-    "erf": (lf.Discrimination(*singles("signs"), proportions=(0.2, 0.8)), SingleNeuron(activation="erf")),
-    "committee": (lf.Discrimination(*singles("zero-one"), l2=0.1), Committee(3, bias="halves", bias_value=0.3)),
-    "trained biases": (lf.Discrimination(*singles("signs"), loss="absolute"), Committee(4, bias="trained")),
-    "two layers": (lf.Discrimination(*singles("signs"), loss="cross-entropy"), TwoLayer(4, activation="tanh")),
+    "blocks": (
+        lf.Discrimination(*blocks("zero-one"), labels=(-0.5, 2), l1=0.1, l2=0.2),
+        SingleNeuron(),
+    ),
+    "erf": (
+        lf.Discrimination(*singles("signs"), proportions=(0.2, 0.8)),
+        SingleNeuron(activation="erf"),
+    ),
+    "committee": (
+        lf.Discrimination(*singles("zero-one"), l2=0.1),
+        Committee(3, bias="halves", bias_value=0.3),
+    ),
+    "trained biases": (
+        lf.Discrimination(*singles("signs"), loss="absolute"),
+        Committee(4, bias="trained"),
+    ),
+    "two layers": (
+        lf.Discrimination(*singles("signs"), loss="cross-entropy"),
+        TwoLayer(4, activation="tanh"),
+    ),
     "one-hot": (
-        lf.Discrimination(*singles("signs"), *singles("signs")[:1], labels="one-hot", loss="cross-entropy"),
+        lf.Discrimination(
+            *singles("signs"), *singles("signs")[:1], labels="one-hot", loss="cross-entropy"
+        ),
         TwoLayer(5),
     ),
 }
@@ -188,7 +207,11 @@ def test_loss_is_the_sum_over_a_loop(name):
     apply = jax.jit(lambda x: network.apply(params, x, task.outputs))
     total = 0.0
     for stimulus, prior, target in zip(task.stimuli, task.priors, task.targets(), strict=True):
-        pairs = by_hand(stimulus) if name in ("neuron", "erf", "two layers") else zip(*atoms(stimulus), strict=True)
+        pairs = (
+            by_hand(stimulus)
+            if name in ("neuron", "erf", "two layers")
+            else zip(*atoms(stimulus), strict=True)
+        )
         for x, p in pairs:
             total += prior * p * float(task.sample_loss(apply(jnp.asarray(x)), jnp.asarray(target)))
     weights = np.asarray(params["weights"])
@@ -207,10 +230,14 @@ def test_loss_and_gradient_against_draws(name, key):
     each = jax.jit(jax.vmap(jax.value_and_grad(one), (None, 0, None)))
     found, error = 0.0, 0.0
     keys = jax.random.split(key, len(task.stimuli))
-    for stimulus, prior, target, each_key in zip(task.stimuli, task.priors, task.targets(), keys, strict=True):
+    for stimulus, prior, target, each_key in zip(
+        task.stimuli, task.priors, task.targets(), keys, strict=True
+    ):
         x = jnp.asarray(stimulus.sample(each_key, 20_000), jnp.float64)
         losses, gradients = each(params, x, jnp.asarray(target))
-        values = np.column_stack([losses] + [np.reshape(gradients[part], (len(x), -1)) for part in sorted(params)])
+        values = np.column_stack(
+            [losses] + [np.reshape(gradients[part], (len(x), -1)) for part in sorted(params)]
+        )
         found = found + prior * values.mean(axis=0)
         error = error + prior**2 * values.var(axis=0) / len(x)
     loss, gradient = ExactPulse().flow(task, network)(params)
@@ -220,7 +247,9 @@ def test_loss_and_gradient_against_draws(name, key):
     assert np.abs((found - expected) / np.sqrt(error + 1e-24)).max() < SIGMAS
     assert np.abs((found - 1.2 * expected) / np.sqrt(error + 1e-24)).max() > SIGMAS
     w = np.asarray(params["weights"])
-    assert float(loss - bare_loss) == pytest.approx(task.l1 * np.abs(w).sum() + task.l2 * (w**2).sum(), abs=1e-12)
+    assert float(loss - bare_loss) == pytest.approx(
+        task.l1 * np.abs(w).sum() + task.l2 * (w**2).sum(), abs=1e-12
+    )
     penalty = task.l1 * np.sign(w) + 2 * task.l2 * w
     np.testing.assert_allclose(gradient["weights"] - bare["weights"], penalty, atol=1e-13)
 
@@ -235,7 +264,9 @@ def test_neuron_flow_from_the_response():
     assert float(loss) == pytest.approx(0.5 - w @ f + 0.5 * w @ mean @ w, abs=1e-13)
     np.testing.assert_allclose(gradient["weights"][0], mean @ w - f, atol=1e-13)
     # What the covariance alone predicts is something else.
-    linear = LinearResponse(slope="gaussian").flow(task, network)({"weights": jnp.asarray(w)[None, :]})
+    linear = LinearResponse(slope="gaussian").flow(task, network)(
+        {"weights": jnp.asarray(w)[None, :]}
+    )
     assert np.abs(linear[1]["weights"] - gradient["weights"]).max() > 0.01
 
 
@@ -264,10 +295,15 @@ def test_a_tie_counts_one_half():
 def test_flows_stack_over_members():
     """A sweep of penalties: the flows are one tree each, stacked, and compiled once."""
     task, network = CASES["committee"]
-    flows = [ExactPulse().flow(task.replace(l2=l2), network.replace(bias_value=b)) for l2, b in ((0, 0.1), (0.3, 0.7))]
+    flows = [
+        ExactPulse().flow(task.replace(l2=l2), network.replace(bias_value=b))
+        for l2, b in ((0, 0.1), (0.3, 0.7))
+    ]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *flows)
     params = some_params(task, network)
-    losses, gradients = jax.jit(jax.vmap(lambda flow, params: flow(params), (0, None)))(stacked, params)
+    losses, gradients = jax.jit(jax.vmap(lambda flow, params: flow(params), (0, None)))(
+        stacked, params
+    )
     for m, flow in enumerate(flows):
         loss, gradient = flow(params)
         assert float(losses[m]) == pytest.approx(float(loss), abs=1e-14)
@@ -276,13 +312,19 @@ def test_flows_stack_over_members():
 
 def test_leaves_are_arrays_in_float64():
     flow = ExactPulse().flow(*CASES["committee"])
-    assert all(isinstance(leaf, jax.Array) and leaf.dtype == jnp.float64 for leaf in jax.tree.leaves(flow))
+    assert all(
+        isinstance(leaf, jax.Array) and leaf.dtype == jnp.float64 for leaf in jax.tree.leaves(flow)
+    )
 
 
 @pytest.mark.parametrize(
     "task, network, told",
     [
-        (lf.Discrimination(SinglePulse(10, 2, 3), lf.stimuli.Ising(10)), SingleNeuron(), "SinglePulse"),
+        (
+            lf.Discrimination(SinglePulse(10, 2, 3), lf.stimuli.Ising(10)),
+            SingleNeuron(),
+            "SinglePulse",
+        ),
         (CASES["one-hot"][0], SingleNeuron(), "single output"),
         (CASES["neuron"][0].replace(l2=[0.1, 0.2]), SingleNeuron(), "sweep"),
         (CASES["neuron"][0], SingleNeuron(init_scale=[0.1, 0.2]), "sweep"),

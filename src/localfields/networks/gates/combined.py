@@ -50,7 +50,9 @@ class Open(Gates):
 
 def gates_field() -> Any:
     """Declare the gates that others are made of."""
-    return declare(Flat(), Nested("gates"), help="bump, block, mexican-hat, wave, flat, random-directions, …")
+    return declare(
+        Flat(), Nested("gates"), help="bump, block, mexican-hat, wave, flat, random-directions, …"
+    )
 
 
 class Redundant(Gates):
@@ -103,7 +105,12 @@ class Exclusive(Gates):
         """Refuse what has no directions, or too many."""
         if not isinstance(self.gates, HalfSpaces) or self.gates.num_gates > MOST_DIRECTIONS:
             advice = "Each direction doubles the number of gates."
-            refuse("`gates` of Exclusive", self.gates, f"half-spaces of 1 to {MOST_DIRECTIONS} directions", advice)
+            refuse(
+                "`gates` of Exclusive",
+                self.gates,
+                f"half-spaces of 1 to {MOST_DIRECTIONS} directions",
+                advice,
+            )
 
     @property
     def num_gates(self) -> int:
@@ -136,7 +143,9 @@ class Several(Gates):
 
     variadic: ClassVar[str] = "parts"
 
-    parts: tuple[Gates, ...] = declare((Flat(),), Many("gates"), help="gates, one kind after another")
+    parts: tuple[Gates, ...] = declare(
+        (Flat(),), Many("gates"), help="gates, one kind after another"
+    )
 
     @property
     def num_gates(self) -> int:
@@ -159,10 +168,19 @@ class Several(Gates):
         # Parts that look at every site share evenly what the others leave.
         rest = (h.size - sum(count or 0 for count in counts)) // max(counts.count(None), 1)
         ends = list(itertools.accumulate(rest if count is None else count for count in counts))
-        pieces = [h[end - count : end] for end, count in zip(ends, np.diff([0, *ends]).tolist(), strict=True)]
-        return jnp.concatenate([part.open(one).astype(h.dtype) for part, one in zip(self.parts, pieces, strict=True)])
+        pieces = [
+            h[end - count : end]
+            for end, count in zip(ends, np.diff([0, *ends]).tolist(), strict=True)
+        ]
+        return jnp.concatenate(
+            [part.open(one).astype(h.dtype) for part, one in zip(self.parts, pieces, strict=True)]
+        )
 
     def half_spaces(self, shape: tuple[int, ...]) -> jax.Array | None:
         """Those of the parts, if all have them."""
         rows = [part.half_spaces(shape) for part in self.parts]
-        return None if any(row is None for row in rows) else jnp.concatenate([row for row in rows if row is not None])
+        return (
+            None
+            if any(row is None for row in rows)
+            else jnp.concatenate([row for row in rows if row is not None])
+        )

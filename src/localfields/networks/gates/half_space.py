@@ -93,14 +93,18 @@ class Bump(OneProfile):
     """
 
     site: int = site_field()
-    width: float = number(0.0, low=0, closed=True, symbol="s", help="v = exp(−d²/2s²); 0 for one site alone")
+    width: float = number(
+        0.0, low=0, closed=True, symbol="s", help="v = exp(−d²/2s²); 0 for one site alone"
+    )
     copies: int = copies_field()
 
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """The bump."""
         d = jnp.asarray(distance(shape), working_dtype())
         scaled = d / jnp.where(self.width > 0, self.width, 1)
-        return jnp.where(d == 0, 1, jnp.where(self.width > 0, jnp.exp(-(scaled**2) / 2), 0)).astype(d.dtype)
+        return jnp.where(d == 0, 1, jnp.where(self.width > 0, jnp.exp(-(scaled**2) / 2), 0)).astype(
+            d.dtype
+        )
 
 
 class Block(OneProfile):
@@ -118,7 +122,9 @@ class Block(OneProfile):
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """Ones on the block."""
         along = [np.arange(n) < self.length for n in shape]
-        return jnp.asarray(np.stack(np.meshgrid(*along, indexing="ij")).all(axis=0), working_dtype())
+        return jnp.asarray(
+            np.stack(np.meshgrid(*along, indexing="ij")).all(axis=0), working_dtype()
+        )
 
 
 class MexicanHat(OneProfile):
@@ -206,12 +212,19 @@ class Directions(HalfSpaces):
         [[0.5, 0.5, 0.0], [0.0, 0.0, -1.0]]
     """
 
-    values: np.ndarray = declare(((1.0, 1.0),), Row(axes=2), symbol="v", help="directions, (K, size)")
+    values: np.ndarray = declare(
+        ((1.0, 1.0),), Row(axes=2), symbol="v", help="directions, (K, size)"
+    )
 
     def __check_init__(self):
         """Refuse a direction without a side."""
         if isinstance(self.values, np.ndarray) and not self.values.any(axis=1).all():
-            refuse("Each row of `values`", Said("one of zeros"), "a direction", "Leave it out, or use `Open`.")
+            refuse(
+                "Each row of `values`",
+                Said("one of zeros"),
+                "a direction",
+                "Leave it out, or use `Open`.",
+            )
 
     @property
     def num_gates(self) -> int:
@@ -222,5 +235,10 @@ class Directions(HalfSpaces):
         """The rows given."""
         if self.values.shape[1] != math.prod(shape):
             got = Said(f"{self.values.shape[1]} on {math.prod(shape)} sites")
-            refuse("The length of a direction", got, "the number of sites", "Give one number a site, in C order.")
+            refuse(
+                "The length of a direction",
+                got,
+                "the number of sites",
+                "Give one number a site, in C order.",
+            )
         return jnp.asarray(self.values, working_dtype())

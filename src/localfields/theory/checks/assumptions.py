@@ -114,17 +114,48 @@ class StimulusCheck:
     def __repr__(self) -> str:
         """The table."""
         said, far = self.stimulus, f"distance {self.distances[-1]:g}"
-        normal, signs = said.elliptical and said.weakly_dependent, isinstance(said.marginal(), TwoPoint)
+        normal, signs = (
+            said.elliptical and said.weakly_dependent,
+            isinstance(said.marginal(), TwoPoint),
+        )
         rows = [
-            ("S1", f"dependence of sizes at {far}", self.far_dependence, _yes(said.weakly_dependent)),
+            (
+                "S1",
+                f"dependence of sizes at {far}",
+                self.far_dependence,
+                _yes(said.weakly_dependent),
+            ),
             ("", f"correlation at {far}", self.far_correlation, ""),
-            ("S2", f"a site apart, largest of {self.shift.tries}", self.shift, _yes(said.translation_invariant)),
-            ("S3", f"odd average, largest of {self.sign.tries}", self.sign, _yes(said.sign_symmetric)),
-            ("A1", "E[X|X_i] off linear, relative", self.conditional_mean, "exact" * (said.elliptical or signs)),
-            ("A2", "Cov[X|X_i] off constant, relative", self.conditional_covariance, "exact" * (normal or signs)),
+            (
+                "S2",
+                f"a site apart, largest of {self.shift.tries}",
+                self.shift,
+                _yes(said.translation_invariant),
+            ),
+            (
+                "S3",
+                f"odd average, largest of {self.sign.tries}",
+                self.sign,
+                _yes(said.sign_symmetric),
+            ),
+            (
+                "A1",
+                "E[X|X_i] off linear, relative",
+                self.conditional_mean,
+                "exact" * (said.elliptical or signs),
+            ),
+            (
+                "A2",
+                "Cov[X|X_i] off constant, relative",
+                self.conditional_covariance,
+                "exact" * (normal or signs),
+            ),
         ]
         lines = [f"{said!r}, {self.num} draws", f"    {'':38s}{'measured':>18s}{'z':>9s}  declared"]
-        lines += [f"{name:4s}{what:38s}{m!s:>18s}{m.z:9.3g}  {declared}" for name, what, m, declared in rows]
+        lines += [
+            f"{name:4s}{what:38s}{m!s:>18s}{m.z:9.3g}  {declared}"
+            for name, what, m, declared in rows
+        ]
         if self.contradicted:
             lines.append(f"The draws contradict what is declared: {', '.join(self.contradicted)}.")
         return "\n".join(lines)
@@ -163,7 +194,9 @@ def check_stimulus(stimulus: Stimulus, *, num: int | None = None, seed: int = 0)
     stimulus.require_one("to check")
     covariance = Covariances(stimulus)
     scales = np.sqrt(covariance.variances())
-    if isinstance(stimulus, Rows):  # one for all: their own would hide what sites differ by, or be noise of the tails
+    if isinstance(
+        stimulus, Rows
+    ):  # one for all: their own would hide what sites differ by, or be noise of the tails
         scales = np.full_like(scales, math.sqrt(np.mean(scales**2)))
     shifts, signs, condition = _Largest(), _Largest(), None
     distances = np.unique(_distances(stimulus.shape))
@@ -215,7 +248,9 @@ def _by_distance(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def _site_averages(unit: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """What must not depend on the site: bounded first and second order functions, less their average over sites."""
     bounded = (unit / np.sqrt(1 + unit**2)).reshape(-1, *shape)
-    kinds = [bounded, bounded**2] + [bounded * np.roll(bounded, 1, axis + 1) for axis in range(len(shape))]
+    kinds = [bounded, bounded**2] + [
+        bounded * np.roll(bounded, 1, axis + 1) for axis in range(len(shape))
+    ]
     flat = [kind.reshape(len(unit), -1) for kind in kinds]
     return np.concatenate([kind - kind.mean(axis=1, keepdims=True) for kind in flat], axis=1)
 
@@ -230,7 +265,9 @@ def _odd_averages(unit: np.ndarray, directions: np.ndarray, shape: tuple[int, ..
         whole += [bounded**2 * np.roll(bounded, 1, axis)]
         whole += [bounded * np.roll(bounded, 1, axis) * np.roll(bounded, -1, axis)]
     averages = [kind.reshape(len(unit), -1).mean(axis=1) for kind in whole]
-    return np.column_stack([bounded.reshape(len(unit), -1), along / np.sqrt(1 + along**2), *averages])
+    return np.column_stack(
+        [bounded.reshape(len(unit), -1), along / np.sqrt(1 + along**2), *averages]
+    )
 
 
 class _Largest:
@@ -251,7 +288,9 @@ class _Largest:
         spread = np.sqrt(np.maximum(self.square / self.num - mean**2, 1e-12))
         errors = spread / math.sqrt(self.num)
         worst = int(np.abs(mean / errors).argmax())
-        return Measured(abs(mean[worst]), errors[worst], abs(mean[worst] / errors[worst]), tries=mean.size)
+        return Measured(
+            abs(mean[worst]), errors[worst], abs(mean[worst] / errors[worst]), tries=mean.size
+        )
 
 
 class _Conditional:
@@ -260,12 +299,19 @@ class _Conditional:
     def __init__(self, stimulus: Stimulus, covariance: Covariances, pilot: np.ndarray):
         self.shape, size = stimulus.shape, stimulus.size
         self.sites = np.random.default_rng(0).permutation(size)[:SITES]
-        self.steps = np.argsort(_distances(self.shape), kind="stable")[:NEAREST]  # displacements, the origin first
+        self.steps = np.argsort(_distances(self.shape), kind="stable")[
+            :NEAREST
+        ]  # displacements, the origin first
         self.near = np.array([_shifted_sites(site, self.steps, self.shape) for site in self.sites])
         inner = np.arange(1, BINS) / BINS
-        self.edges = [np.unique(np.quantile(pilot[:, site], inner, method="lower")) for site in self.sites]
+        self.edges = [
+            np.unique(np.quantile(pilot[:, site], inner, method="lower")) for site in self.sites
+        ]
         self.columns = np.array([covariance(near[:1], near)[0] for near in self.near])
-        form = [covariance(near, near) - np.outer(c, c) / c[0] for near, c in zip(self.near, self.columns, strict=True)]
+        form = [
+            covariance(near, near) - np.outer(c, c) / c[0]
+            for near, c in zip(self.near, self.columns, strict=True)
+        ]
         self.forms = np.array(form)
         self.bins = max(len(edges) for edges in self.edges) + 1
         self.sums: list[Any] = [None] * GROUPS
@@ -276,18 +322,27 @@ class _Conditional:
         slopes = self.columns / self.columns[:, :1]
         # Without its linear part X has a conditional mean of zero, and the covariance wanted, inside a whole bin.
         rest = centered[:, self.near] - given[:, :, None] * slopes
-        which = [np.searchsorted(edges, x, side="right") for edges, x in zip(self.edges, given.T, strict=True)]
+        which = [
+            np.searchsorted(edges, x, side="right")
+            for edges, x in zip(self.edges, given.T, strict=True)
+        ]
         found = _moments(np.float32(rest.transpose(1, 0, 2)), np.array(which), self.bins)
         found = [np.asarray(part, np.float64) for part in found]
         last = self.sums[group]
-        self.sums[group] = found if last is None else [a + b for a, b in zip(last, found, strict=True)]
+        self.sums[group] = (
+            found if last is None else [a + b for a, b in zip(last, found, strict=True)]
+        )
 
     def measured(self) -> dict[str, Any]:
         """The fields of a `StimulusCheck`."""
-        counts, means, seconds = (np.array(part) for part in zip(*self.sums, strict=True))  # (group, site, bin, …)
+        counts, means, seconds = (
+            np.array(part) for part in zip(*self.sums, strict=True)
+        )  # (group, site, bin, …)
         weights = counts.sum(axis=0) * (counts.min(axis=0) > 1)
         # Of sites and bins together; with too few draws for any bin nothing is known.
-        weights = np.sqrt(weights / weights.sum()) if weights.any() else np.full(weights.shape, np.nan)
+        weights = (
+            np.sqrt(weights / weights.sum()) if weights.any() else np.full(weights.shape, np.nan)
+        )
         counts = np.maximum(counts, 2)[..., None]
         means = means / counts
         spreads = seconds - counts[..., None] * means[..., None, :] * means[..., :, None]
@@ -309,7 +364,9 @@ class _Conditional:
 
 
 @functools.partial(jax.jit, static_argnames="bins")
-def _moments(rest: jax.Array, which: jax.Array, bins: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _moments(
+    rest: jax.Array, which: jax.Array, bins: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Count, sum and sum of products in each bin, for (site, draw, near site) and the bin of each (site, draw)."""
 
     def one(given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -317,7 +374,11 @@ def _moments(rest: jax.Array, which: jax.Array, bins: int) -> tuple[jax.Array, j
         chosen = jax.nn.one_hot(bin_of, bins, dtype=values.dtype)
         apart = chosen[:, :, None] * values[:, None, :]
         exact = jax.lax.Precision.HIGHEST
-        return chosen.sum(axis=0), apart.sum(axis=0), jnp.einsum("mbk,ml->bkl", apart, values, precision=exact)
+        return (
+            chosen.sum(axis=0),
+            apart.sum(axis=0),
+            jnp.einsum("mbk,ml->bkl", apart, values, precision=exact),
+        )
 
     return jax.lax.map(one, (rest, which))
 

@@ -27,7 +27,11 @@ def draws(stimulus: Stimulus, num: int | None, seed: int) -> Iterator[tuple[int,
     Of data every row is taken once: drawn with replacement, chance would count twice.
     """
     least = 2 * GROUPS
-    num = max(5000, min(100_000, NUMBERS // stimulus.size)) if num is None else Count(least, 10**9).check("num", num)
+    num = (
+        max(5000, min(100_000, NUMBERS // stimulus.size))
+        if num is None
+        else Count(least, 10**9).check("num", num)
+    )
     seed = Count(0, 2**63 - 1).check("seed", seed)
     if isinstance(stimulus, Rows) and len(stimulus.rows) >= least:
         yield from _once(stimulus, min(num, len(stimulus.rows)), seed)
@@ -35,7 +39,10 @@ def draws(stimulus: Stimulus, num: int | None, seed: int) -> Iterator[tuple[int,
     pieces = -(-num * stimulus.size // (GROUPS * LARGEST_PIECE))  # a group
     with jax.enable_x64(False):  # drawn in float32, whatever the user computes in
         for index, key in enumerate(jax.random.split(as_key(seed), GROUPS * pieces)):
-            yield index // pieces, np.asarray(stimulus.sample(key, -(-num // (GROUPS * pieces))), np.float64)
+            yield (
+                index // pieces,
+                np.asarray(stimulus.sample(key, -(-num // (GROUPS * pieces))), np.float64),
+            )
 
 
 def _once(stimulus: Rows, num: int, seed: int) -> Iterator[tuple[int, np.ndarray]]:
@@ -43,7 +50,10 @@ def _once(stimulus: Rows, num: int, seed: int) -> Iterator[tuple[int, np.ndarray
     each, generator = num // (GROUPS * pieces), np.random.default_rng(seed)
     chosen = np.linspace(0, len(stimulus.rows) - 1, GROUPS * pieces * each).astype(int)
     for index, part in enumerate(chosen.reshape(GROUPS * pieces, each)):
-        yield index // pieces, stimulus.moved(np.asarray(stimulus.rows[part], np.float64), generator)
+        yield (
+            index // pieces,
+            stimulus.moved(np.asarray(stimulus.rows[part], np.float64), generator),
+        )
 
 
 class Covariances:
@@ -58,7 +68,9 @@ class Covariances:
         if self.values.shape != self.shape:
             return self.values.reshape(math.prod(self.shape), -1)[np.ix_(these, those)]
         a, b = (np.unravel_index(sites, self.shape) for sites in (these, those))
-        return self.values[tuple((q[None, :] - p[:, None]) % n for p, q, n in zip(a, b, self.shape, strict=True))]
+        return self.values[
+            tuple((q[None, :] - p[:, None]) % n for p, q, n in zip(a, b, self.shape, strict=True))
+        ]
 
     def variances(self) -> np.ndarray:
         """Of every site, (size,)."""
@@ -83,7 +95,10 @@ def mean_square(parts: np.ndarray, axes: tuple[int, ...]) -> tuple[Any, np.ndarr
     groups = len(parts)
     total, own = parts.sum(axis=0, dtype=np.float64), (parts.astype(np.float64) ** 2).sum(axis=0)
     whole = (total**2 - own).sum(axis=axes) / (groups * (groups - 1))
-    left = [((total - p) ** 2 - (own - p**2)).sum(axis=axes) / ((groups - 1) * (groups - 2)) for p in parts]
+    left = [
+        ((total - p) ** 2 - (own - p**2)).sum(axis=axes) / ((groups - 1) * (groups - 2))
+        for p in parts
+    ]
     return whole, np.array(left)
 
 

@@ -71,7 +71,10 @@ class TrajectoryCheck:
 
     def __repr__(self) -> str:
         """The table, of at most a dozen records, and the verdict."""
-        lines = [f"{self.stimulus!r}, {self.num} draws", "     time     IPR  |w|/‖w‖  normal    kurt         error"]
+        lines = [
+            f"{self.stimulus!r}, {self.num} draws",
+            "     time     IPR  |w|/‖w‖  normal    kurt         error",
+        ]
         for r in np.unique(np.linspace(0, len(self.times) - 1, 12).astype(int)):
             lines.append(
                 f"{self.times[r]:9.4g}{self.ipr[r]:8.3f}{self.largest[r]:9.3f}{self.normality[r]:8.3f}"
@@ -148,9 +151,13 @@ def check_trajectory(
         "error": error,
         "uncertainty": uncertainty,
     }
-    found = {name: np.where(good, values, np.nan) for name, values in found.items()}  # of no field there is nothing
+    found = {
+        name: np.where(good, values, np.nan) for name, values in found.items()
+    }  # of no field there is nothing
     noise = math.sqrt(math.pi / 2) * math.log(2) * math.sqrt(sums.used_bins / sums.num)
-    return TrajectoryCheck(stimulus, sums.num, when, normality_noise=noise, tolerance=tolerance, **found)
+    return TrajectoryCheck(
+        stimulus, sums.num, when, normality_noise=noise, tolerance=tolerance, **found
+    )
 
 
 def _pulling(task: Discrimination | Stimulus, index: int) -> Stimulus:
@@ -161,11 +168,18 @@ def _pulling(task: Discrimination | Stimulus, index: int) -> Stimulus:
     else:
         stimulus = task
     if not isinstance(stimulus, Stimulus):
-        refuse("`task`", stimulus, "a task or a stimulus", "Give what the trajectory was made from.")
+        refuse(
+            "`task`", stimulus, "a task or a stimulus", "Give what the trajectory was made from."
+        )
     stimulus.require_one("to check")
     if not stimulus.sign_symmetric:
         got = Said(f"{stimulus!r}, which is not sign symmetric")
-        refuse("A stimulus to check along a trajectory", got, "sign symmetric", "Use the coding by signs.")
+        refuse(
+            "A stimulus to check along a trajectory",
+            got,
+            "sign symmetric",
+            "Use the coding by signs.",
+        )
     return stimulus
 
 
@@ -183,18 +197,29 @@ def _records(
     if times is None:
         chosen = np.unique(np.linspace(0, len(flow) - 1, RECORDS).astype(int))
     else:
-        wanted = np.atleast_1d(Row(axes=None, hint="Give flow times, such as [0, 1, 10].").check("times", times))
+        wanted = np.atleast_1d(
+            Row(axes=None, hint="Give flow times, such as [0, 1, 10].").check("times", times)
+        )
         chosen = np.unique(np.abs(flow[None, :] - wanted.ravel()[:, None]).argmin(axis=1))
-    return weights[index, chosen, neuron].reshape(len(chosen), -1).astype(np.float64), np.asarray(flow[chosen])
+    return weights[index, chosen, neuron].reshape(len(chosen), -1).astype(np.float64), np.asarray(
+        flow[chosen]
+    )
 
 
 def _known_response(stimulus: Stimulus) -> Callable[[np.ndarray], np.ndarray] | None:
     """The response of a law for which it is known, as a function of unit fields (record, size); else None."""
     if isinstance(stimulus, Ising):
         if stimulus.size <= MOST_SUMMED:
-            return lambda fields: np.array([adaptive_response(w, stimulus.coupling)[0] for w in fields])
-        return functools.partial(_one_by_one, ExactIsing(frequencies=1024).response(stimulus))  # to 3e-5 on 40 sites
-    if isinstance(stimulus, (SinglePulse, BlockPulse)) and num_atoms(stimulus) * stimulus.size < NUMBERS:
+            return lambda fields: np.array(
+                [adaptive_response(w, stimulus.coupling)[0] for w in fields]
+            )
+        return functools.partial(
+            _one_by_one, ExactIsing(frequencies=1024).response(stimulus)
+        )  # to 3e-5 on 40 sites
+    if (
+        isinstance(stimulus, (SinglePulse, BlockPulse))
+        and num_atoms(stimulus) * stimulus.size < NUMBERS
+    ):
         return lambda fields: np.array([pulse_response(w, stimulus) for w in fields])
     if stimulus.elliptical:
         return functools.partial(_one_by_one, LinearResponse().response(stimulus))
@@ -247,7 +272,9 @@ class _Sums:
         """Some draws of one group."""
         s = x @ self.units.T
         self.num += len(x)
-        self.gated[group] += 0.5 * np.sign(s).T @ x  # by sign symmetry E[1(S ≥ 0) X] is half E[sgn(S) X]
+        self.gated[group] += (
+            0.5 * np.sign(s).T @ x
+        )  # by sign symmetry E[1(S ≥ 0) X] is half E[sgn(S) X]
         self.fourth += np.sum((s**2 / self.variance) ** 2, axis=0)
         given = x[:, self.peaks]
         sizes = np.abs(given)

@@ -40,7 +40,9 @@ class Interval:
 
     def __str__(self) -> str:
         """With its interval."""
-        return f"{self.value:.3g} ({100 * self.confidence:.0f} %: {self.low:.3g} to {self.high:.3g})"
+        return (
+            f"{self.value:.3g} ({100 * self.confidence:.0f} %: {self.low:.3g} to {self.high:.3g})"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,24 +108,38 @@ class ClassEvidence:
         name = f"class {self.number}"
         if self.signs_differ and kind != "finite":
             doubts.append(f"S3 fails in {name}: X and −X differ, {self.check.sign} on a scale of 1")
-            step = 'preprocess="center"' if self.mean > 0.05 else 'symmetry="signs", which draws either sign of a row'
+            step = (
+                'preprocess="center"'
+                if self.mean > 0.05
+                else 'symmetry="signs", which draws either sign of a row'
+            )
             advice.append(f"signs differ: try {step}")
         if self.shifts_differ and kind not in ("finite", "elliptical"):
-            doubts.append(f"S2 fails in {name}: a site differs from the average site by {self.check.shift}")
+            doubts.append(
+                f"S2 fails in {name}: a site differs from the average site by {self.check.shift}"
+            )
             steps = 'preprocess="scale" where variances differ, "wrap" or "window" for patches with borders'
-            advice.append(f'shifts differ: try {steps}, or symmetry="shifts", which draws every shift of a row')
+            advice.append(
+                f'shifts differ: try {steps}, or symmetry="shifts", which draws every shift of a row'
+            )
         if self.check.far_sites_depend and kind == "sites":
             by = self.check.far_dependence
-            doubts.append(f"S1 fails in {name}: the farthest sites depend on each other ({by}, of their sizes)")
+            doubts.append(
+                f"S1 fails in {name}: the farthest sites depend on each other ({by}, of their sizes)"
+            )
             what = '"contrast-normalize" where the contrast of whole samples varies, "whiten" or'
-            advice.append(f'far sites depend on each other: try preprocess {what} "difference-of-gaussians"')
+            advice.append(
+                f'far sites depend on each other: try preprocess {what} "difference-of-gaussians"'
+            )
         if self.heavy:
             advice.append(
                 f"heavy tails in {name}, index {self.tail_index:.2g} ± {self.tail_error:.1g}: the kurtosis may not "
                 "exist; trust the amplifier, not the kurtosis"
             )
         if self.effective < self.num:
-            advice.append(f"rows of {name} resemble the next one: {self.num} count as {self.effective:.0f}")
+            advice.append(
+                f"rows of {name} resemble the next one: {self.num} count as {self.effective:.0f}"
+            )
         return doubts, advice
 
     def lines(self) -> Iterator[tuple[str, str]]:
@@ -140,7 +156,12 @@ class ClassEvidence:
             yield name, f"{held}: largest deviation {measured} of {measured.tries}"
         warning = "; heavy tails, it may not exist" if self.heavy else ""
         yield "excess kurtosis", f"{self.kurtosis}{warning}"
-        yield "tail index", f"{self.tail_index:.3g} ± {self.tail_error:.2g}" if self.tail_index < 30 else "none seen"
+        yield (
+            "tail index",
+            f"{self.tail_index:.3g} ± {self.tail_error:.2g}"
+            if self.tail_index < 30
+            else "none seen",
+        )
         words = {
             "elliptical": "yes: E|⟨w, X⟩| over its scale is the same in every direction",
             "sites": "no: E|⟨w, X⟩| over its scale depends on the direction",
@@ -170,7 +191,9 @@ class DataPrediction(Prediction):
 
     def _theory(self) -> str:
         if self.theory == "LinearResponse" and not self.exact:
-            return "LinearResponse, exact for elliptical data, from which these cannot be told apart"
+            return (
+                "LinearResponse, exact for elliptical data, from which these cannot be told apart"
+            )
         if self.exact and self.doubts:
             return f"{self.theory}, exact if the law is what these rows look like"
         return super()._theory()
@@ -179,13 +202,22 @@ class DataPrediction(Prediction):
         """The report."""
         rows: list[tuple[str, str]] = []
         for one in self.evidence:
-            rows.append((f"class {one.number}", f"label {one.label[0]:g}, {one.num} samples of {one.row.size} sites"))
+            rows.append(
+                (
+                    f"class {one.number}",
+                    f"label {one.label[0]:g}, {one.num} samples of {one.row.size} sites",
+                )
+            )
             rows += [(f"  {name}", text) for name, text in one.lines()]
         if self.needed:
             rows.append(("more data", f"about {_round(self.needed)} samples a class would decide"))
         rows += [("to know", text) for text in self.advice]
         first = super().__str__().splitlines()
-        kept = [line for line in first if not line.startswith(("elliptical", "tail index", "excess kurtosis"))]
+        kept = [
+            line
+            for line in first
+            if not line.startswith(("elliptical", "tail index", "excess kurtosis"))
+        ]
         if self.verdict == "undecided" and self.leaning != "undecided":
             kept.insert(1, f"{'leaning':<18} {self.leaning}")
         return "\n".join([*kept, *(f"{name:<18} {text}" for name, text in rows)])

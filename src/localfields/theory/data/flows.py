@@ -41,12 +41,16 @@ def finite_patterns(stimuli: list[Rows]) -> list[tuple[np.ndarray, np.ndarray]] 
     result = []
     for patterns, which in found:
         bounds = np.linspace(0, len(which), GROUPS + 1).astype(int)
-        counts = [np.bincount(which[a:b], minlength=len(patterns)) for a, b in itertools.pairwise(bounds)]
+        counts = [
+            np.bincount(which[a:b], minlength=len(patterns)) for a, b in itertools.pairwise(bounds)
+        ]
         result.append((patterns, np.stack(counts).astype(float)))
     return result
 
 
-def flows_of(plain: Discrimination, found: Any, finite: Any, kinds: dict[int, str], evidence: Any) -> list[Flow]:
+def flows_of(
+    plain: Discrimination, found: Any, finite: Any, kinds: dict[int, str], evidence: Any
+) -> list[Flow]:
     """The flow of all rows, and those of resamples of them."""
     weights = np.concatenate([np.ones((1, GROUPS)), _rows.resamples(RESAMPLES, seed=1)])
     if finite is not None:
@@ -63,20 +67,32 @@ def _summed(plain: Discrimination, finite: Any, weights: np.ndarray) -> Flow:
     return summed_flow(plain, SingleNeuron(), shares)  # pyright: ignore[reportCallIssue]
 
 
-def _flow(plain: Discrimination, found: Any, kinds: dict[int, str], weights: np.ndarray, whole: bool) -> Flow:
+def _flow(
+    plain: Discrimination, found: Any, kinds: dict[int, str], weights: np.ndarray, whole: bool
+) -> Flow:
     covariances = [one.matrix(weights) if whole else one.row(weights) for one in found]
-    return neuron_flow(plain, covariances, lambda c: _response(kinds[c], found[c], covariances[c], weights))
+    return neuron_flow(
+        plain, covariances, lambda c: _response(kinds[c], found[c], covariances[c], weights)
+    )
 
 
-def _response(kind: str, found: Measurements, covariance: np.ndarray, weights: np.ndarray) -> Response:
+def _response(
+    kind: str, found: Measurements, covariance: np.ndarray, weights: np.ndarray
+) -> Response:
     """The response of a class that is of this kind."""
     if kind == "ising":
         coupling = jnp.asarray(_rows.ising_coupling(found.row(weights)))
-        return SummedResponse(coupling) if found.size <= MOST_SUMMED else IsingResponse(coupling, FREQUENCIES)
+        return (
+            SummedResponse(coupling)
+            if found.size <= MOST_SUMMED
+            else IsingResponse(coupling, FREQUENCIES)
+        )
     product, amplifier = covariance_of(covariance, found.shape), Amplifier(found.law(weights))
     if kind == "elliptical":
         return LinearNeuron(product, jnp.asarray(amplifier.limit / 2))
-    return EffectiveResponse(product, jnp.asarray(math.sqrt(found.row(weights).flat[0])), amplifier.table())
+    return EffectiveResponse(
+        product, jnp.asarray(math.sqrt(found.row(weights).flat[0])), amplifier.table()
+    )
 
 
 def check_followed(plain: Discrimination, finite: bool) -> None:
@@ -90,7 +106,9 @@ def check_followed(plain: Discrimination, finite: bool) -> None:
     _check(plain, BestKnown(), network, UNTIL, REST, TOLERANCE, "auto")
 
 
-def follow(plain: Discrimination, flows: list[Flow], initial: Any, members: int | None, seed: int) -> Look:
+def follow(
+    plain: Discrimination, flows: list[Flow], initial: Any, members: int | None, seed: int
+) -> Look:
     """Follow all rows from every start, and each resample from some, in one ensemble."""
     from .._integrate import STAGE, Followed, is_stiff
     from .._solve import _start, _trajectory
@@ -102,15 +120,30 @@ def follow(plain: Discrimination, flows: list[Flow], initial: Any, members: int 
     which = np.concatenate([np.zeros(count, int), np.repeat(np.arange(1, len(flows)), some)])
     begins = np.concatenate([np.arange(count), np.tile(np.arange(some), len(flows) - 1)])
     with jax.enable_x64(True):
-        params = {name: jnp.asarray(np.asarray(values)[begins], jnp.float64) for name, values in start.items()}
-        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows)
-        go = Followed(stacked, True, is_stiff(stacked, True, params, UNTIL), params, TOLERANCE, STAGE)
+        params = {
+            name: jnp.asarray(np.asarray(values)[begins], jnp.float64)
+            for name, values in start.items()
+        }
+        stacked = jax.tree.map(
+            lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows
+        )
+        go = Followed(
+            stacked, True, is_stiff(stacked, True, params, UNTIL), params, TOLERANCE, STAGE
+        )
         times, result = go.to_rest(UNTIL, REST)
         onset = go.since(result, times, localized=localized_from(plain.size))
-    specification = {"members": count, "seed": seed, "until": UNTIL, "rest": REST, "tolerance": TOLERANCE}
+    specification = {
+        "members": count,
+        "seed": seed,
+        "until": UNTIL,
+        "rest": REST,
+        "tolerance": TOLERANCE,
+    }
     axes, seconds = (len(which), 1, *plain.shape), time.perf_counter() - clock
     flow = _trajectory(axes, times, params, result, specification, {"onset": onset}, seconds)
-    return Look(flow.members(slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some))
+    return Look(
+        flow.members(slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some)
+    )
 
 
 @dataclasses.dataclass(frozen=True)

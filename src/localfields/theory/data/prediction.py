@@ -40,7 +40,9 @@ NO_KURTOSIS = 0.05  # from zero, where nothing says which kurtosis is critical
 DRAWN = 50_000  # rows, of a class that is no data
 
 
-def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0) -> DataPrediction:
+def predict_data(
+    task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0
+) -> DataPrediction:
     """See `predict`, which comes here for tasks with data."""
     stimuli = [_as_rows(one, task) for one in task.stimuli]
     task = task.replace(stimuli=tuple(stimuli))
@@ -49,7 +51,10 @@ def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STA
     if few < _rows.LEAST:
         return _nothing(task, stimuli, few)
     found = [Measurements(one) for one in stimuli]
-    evidence = tuple(_evidence(c, one, two, labels[c]) for c, (one, two) in enumerate(zip(stimuli, found, strict=True)))
+    evidence = tuple(
+        _evidence(c, one, two, labels[c])
+        for c, (one, two) in enumerate(zip(stimuli, found, strict=True))
+    )
     pulls = [c for c, label in enumerate(labels) if (label != 0).any()]
     finite = finite_patterns(stimuli)
     kinds = ({c: "finite" for c in pulls},) if finite is not None else _hypotheses(evidence, pulls)
@@ -59,9 +64,14 @@ def predict_data(task: Discrimination, *, initial: Any = None, starts: int = STA
         check_followed(plain, finite is not None)
     except InputError as error:
         reason = f"No theory here covers the task: {error}"
-        return DataPrediction("undecided", reason, "none", False, **facts, evidence=evidence, leaning="undecided")
+        return DataPrediction(
+            "undecided", reason, "none", False, **facts, evidence=evidence, leaning="undecided"
+        )
     members = Count(high=10**7).check("starts", starts) if initial is None else None
-    looks = [follow(plain, flows_of(plain, found, finite, one, evidence), initial, members, seed) for one in kinds]
+    looks = [
+        follow(plain, flows_of(plain, found, finite, one, evidence), initial, members, seed)
+        for one in kinds
+    ]
     return _conclude(task, evidence, kinds, pulls, facts, looks)
 
 
@@ -79,7 +89,11 @@ def _as_rows(stimulus: Any, task: Discrimination) -> Rows:
 def _evidence(c: int, stimulus: Rows, found: Measurements, label: np.ndarray) -> ClassEvidence:
     """All that is measured of one class."""
     alike = _rows.likeness(stimulus.rows)
-    effective = found.num * (1 - alike) / (1 + alike) if alike > 5 / math.sqrt(found.num) else float(found.num)
+    effective = (
+        found.num * (1 - alike) / (1 + alike)
+        if alike > 5 / math.sqrt(found.num)
+        else float(found.num)
+    )
     check = check_stimulus(stimulus.replace(symmetry="none"))
     heavy = found.tail_index - 2 * found.tail_error < 5
     resampled = _rows.resamples(BOOTSTRAP)
@@ -116,14 +130,21 @@ def _evidence(c: int, stimulus: Rows, found: Measurements, label: np.ndarray) ->
     )
 
 
-def _hypotheses(evidence: tuple[ClassEvidence, ...], pulls: list[int]) -> tuple[dict[int, str], ...]:
+def _hypotheses(
+    evidence: tuple[ClassEvidence, ...], pulls: list[int]
+) -> tuple[dict[int, str], ...]:
     """What each class that pulls may be; two where the rows cannot tell."""
     either = [c for c in pulls if evidence[c].kind == "either"]
     sure = {c: evidence[c].kind for c in pulls}
-    return tuple({**sure, **dict.fromkeys(either, kind)} for kind in (("elliptical", "sites") if either else ("",)))
+    return tuple(
+        {**sure, **dict.fromkeys(either, kind)}
+        for kind in (("elliptical", "sites") if either else ("",))
+    )
 
 
-def _facts(task: Discrimination, found: list[Measurements], evidence: Any, pulls: list[int]) -> dict[str, Any]:
+def _facts(
+    task: Discrimination, found: list[Measurements], evidence: Any, pulls: list[int]
+) -> dict[str, Any]:
     """The fields of a `Prediction` that need no flow, of the class that pulls most."""
     rows = [one.row(one.ones) for one in found]
     most = int(np.argmax(np.abs(task.targets()[:, 0]) * np.asarray(task.priors)))
@@ -132,16 +153,21 @@ def _facts(task: Discrimination, found: list[Measurements], evidence: Any, pulls
     sure = np.abs(excess) > 4 * said.amplifier_error + 1e-9
     bends = (excess[sure] > 0).any() and (excess[sure] < 0).any()
     signs = all(one.two_valued for one in found) and task.outputs == 1
-    second = [row + one.site_means().mean() ** 2 for row, one in zip(rows, task.stimuli, strict=True)]  # pyright: ignore
+    second = [
+        row + one.site_means().mean() ** 2 for row, one in zip(rows, task.stimuli, strict=True)
+    ]  # pyright: ignore
     return {
         "excess_kurtosis": said.kurtosis.value,
         "tail_index": said.tail_index if said.heavy else math.inf,
         "amplifier_index": float(amplifier.index),
-        "crossings": tuple(map(float, amplifier.crossings())) if bends and said.kind == "sites" else (),
+        "crossings": tuple(map(float, amplifier.crossings()))
+        if bends and said.kind == "sites"
+        else (),
         "critical_kurtosis": critical_of_rows(task, rows),
         "elliptical": all(evidence[c].kind == "elliptical" for c in pulls),
         "dominance": bump(rows, task.targets()[:, 0], task.priors).dominance if signs else math.nan,
-        "largest_rate": 2 / float(np.max(sum(p * spectrum(r) for p, r in zip(task.priors, second, strict=True)))),
+        "largest_rate": 2
+        / float(np.max(sum(p * spectrum(r) for p, r in zip(task.priors, second, strict=True)))),
     }
 
 
@@ -150,17 +176,36 @@ def _facts(task: Discrimination, found: list[Measurements], evidence: Any, pulls
 
 def _nothing(task: Discrimination, stimuli: list[Rows], few: int) -> DataPrediction:
     reason = f"A class has {few} samples; nothing can be measured from fewer than {_rows.LEAST}."
-    names = ("excess_kurtosis", "tail_index", "amplifier_index", "critical_kurtosis", "dominance", "largest_rate")
+    names = (
+        "excess_kurtosis",
+        "tail_index",
+        "amplifier_index",
+        "critical_kurtosis",
+        "dominance",
+        "largest_rate",
+    )
     facts: dict[str, Any] = {**dict.fromkeys(names, math.nan), "crossings": (), "elliptical": False}
     needed = ROWS_A_SITE * task.size
-    return DataPrediction("undecided", reason, "none", False, **facts, leaning="undecided", needed=needed)
+    return DataPrediction(
+        "undecided", reason, "none", False, **facts, leaning="undecided", needed=needed
+    )
 
 
-NAMES = {"elliptical": "LinearResponse", "ising": "ExactIsing", "sites": "EffectiveFlow", "finite": "ExactPulse"}
+NAMES = {
+    "elliptical": "LinearResponse",
+    "ising": "ExactIsing",
+    "sites": "EffectiveFlow",
+    "finite": "ExactPulse",
+}
 
 
 def _conclude(
-    task: Discrimination, evidence: Any, kinds: Any, pulls: list[int], facts: dict[str, Any], looks: list[Look]
+    task: Discrimination,
+    evidence: Any,
+    kinds: Any,
+    pulls: list[int],
+    facts: dict[str, Any],
+    looks: list[Look],
 ) -> DataPrediction:
     """Verdicts of all hypotheses and resamples, and what speaks against trusting them."""
     by_sites = [evidence[c] for c in pulls if kinds[-1][c] == "sites"]
@@ -170,17 +215,29 @@ def _conclude(
     leaning, reason, localized, exact = judged[-1]
     doubts, advice, needed = [], [], 0
     if len({one[0] for one in judged}) > 1:
-        both = " or ".join(dict.fromkeys(f"{one[0]} ({_named(k)})" for one, k in zip(judged, kinds, strict=True)))
+        both = " or ".join(
+            dict.fromkeys(f"{one[0]} ({_named(k)})" for one, k in zip(judged, kinds, strict=True))
+        )
         doubts.append(f"the rows cannot tell whether the response is linear, which decides: {both}")
-        needed = int(evidence[pulls[0]].num * (POWER / max(evidence[pulls[0]].flatness.power, 1)) ** 2)
+        needed = int(
+            evidence[pulls[0]].num * (POWER / max(evidence[pulls[0]].flatness.power, 1)) ** 2
+        )
         leaning = "undecided"
-    doubts += [text for one, look in zip(kinds, looks, strict=True) for text in _unsteady(task, one, look, leaning)][:1]
+    doubts += [
+        text
+        for one, look in zip(kinds, looks, strict=True)
+        for text in _unsteady(task, one, look, leaning)
+    ][:1]
     needed = max(needed, 4 * min(one.num for one in evidence) if doubts else 0)
     shared = set(kinds[-1].values())
-    rest = shared.pop() if shared in ({"finite"}, {"elliptical"}) else "rest"  # of a class that does not pull
+    rest = (
+        shared.pop() if shared in ({"finite"}, {"elliptical"}) else "rest"
+    )  # of a class that does not pull
     for one in evidence:
         found, tries = one.doubts(kinds[-1].get(one.number, rest))
-        doubts += [text for text in found if not any(said[:8] == text[:8] for said in doubts)]  # "S1 fails" once
+        doubts += [
+            text for text in found if not any(said[:8] == text[:8] for said in doubts)
+        ]  # "S1 fails" once
         advice += tries
     if by_sites:
         doubts += _by_kurtosis(leaning, facts, by_sites)
@@ -229,7 +286,9 @@ def _exact(kinds: dict[int, str]) -> bool:
     return "sites" not in kinds.values()
 
 
-def _judged(task: Discrimination, kinds: Any, facts: Any, look: Look) -> tuple[str, str, float, bool]:
+def _judged(
+    task: Discrimination, kinds: Any, facts: Any, look: Look
+) -> tuple[str, str, float, bool]:
     exact, ends = _exact(kinds), look.flow.ipr[:, -1, 0]
     bump_from, wave_to = bump_and_wave(task.size, exact)
     localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
@@ -245,10 +304,14 @@ def _judged(task: Discrimination, kinds: Any, facts: Any, look: Look) -> tuple[s
 def _unsteady(task: Discrimination, kinds: Any, look: Look, leaning: str) -> list[str]:
     """Whether resamples of the rows would have been told something else."""
     bump_from, wave_to = bump_and_wave(task.size, _exact(kinds))
-    agree = {"localized": look.resampled > bump_from, "oscillatory": look.resampled <= wave_to}.get(leaning)
+    agree = {"localized": look.resampled > bump_from, "oscillatory": look.resampled <= wave_to}.get(
+        leaning
+    )
     if agree is None or (agree.mean() >= AGREEMENT and (agree.mean(axis=1) > 0.5).all()):
         return []
-    return [f"resamples of the rows end otherwise, {100 * (1 - agree.mean()):.0f} % of {agree.size} starts"]
+    return [
+        f"resamples of the rows end otherwise, {100 * (1 - agree.mean()):.0f} % of {agree.size} starts"
+    ]
 
 
 def _by_kurtosis(leaning: str, facts: dict[str, Any], classes: list[ClassEvidence]) -> list[str]:

@@ -47,7 +47,9 @@ class Measurements:
         self.bounds = np.linspace(0, self.num, GROUPS + 1).astype(int)
         self.counts = np.diff(self.bounds).astype(float)
         centered = 0.0 if stimulus.sign_symmetric else stimulus.site_means().reshape(1, self.size)
-        self._group = lambda g: np.asarray(rows[self.bounds[g] : self.bounds[g + 1]], np.float64) - centered
+        self._group = lambda g: (
+            np.asarray(rows[self.bounds[g] : self.bounds[g + 1]], np.float64) - centered
+        )
         self.kinds, directions, self.which = _directions(self.shape)
         values = _some(rows)
         self.edges, self.discrete = _edges(values)
@@ -59,13 +61,17 @@ class Measurements:
             there = np.fft.fftn(x.reshape(-1, *self.shape), axes=axes)
             power = (there.real**2 + there.imag**2).sum(axis=0) / self.size
             along = np.abs(x @ directions)
-            moments = np.stack([np.sqrt(along).sum(axis=0), along.sum(axis=0), (along**2).sum(axis=0)])
+            moments = np.stack(
+                [np.sqrt(along).sum(axis=0), along.sum(axis=0), (along**2).sum(axis=0)]
+            )
             raw = np.asarray(rows[self.bounds[g] : self.bounds[g + 1]], np.float64).ravel()
             place = np.searchsorted(self.edges, raw, side="right")
             binned = [np.bincount(place, raw**p, minlength=len(self.edges) + 1) for p in range(3)]
             quartic = np.array([(x**2).sum(), (x**4).sum()]) / self.size
             parts.append((power, moments, np.stack(binned), quartic))
-        self.power, self.moments, self.binned, self.quartic = (np.stack(part) for part in zip(*parts, strict=True))
+        self.power, self.moments, self.binned, self.quartic = (
+            np.stack(part) for part in zip(*parts, strict=True)
+        )
 
     # -- statistics of weighted groups --------------------------------------------------------------------------
 
@@ -142,7 +148,11 @@ def leave_one_out() -> np.ndarray:
 
 def resamples(num: int, seed: int = 0) -> np.ndarray:
     """Weights of bootstrap resamples of the groups, (num, group)."""
-    return np.random.default_rng(seed).multinomial(GROUPS, np.full(GROUPS, 1 / GROUPS), num).astype(float)
+    return (
+        np.random.default_rng(seed)
+        .multinomial(GROUPS, np.full(GROUPS, 1 / GROUPS), num)
+        .astype(float)
+    )
 
 
 # -- is it elliptical, is it an Ising ring ------------------------------------------------------------------------
@@ -174,7 +184,11 @@ def flatness(found: Measurements, heavy: bool) -> Flatness:
     kinds = tuple(found.kinds[k] for k in found.present)
     relative = left - left.mean(axis=1, keepdims=True)
     # Of a normal Z, E|Z|/(E√|Z|)² and E|Z|/√E[Z²].
-    normal = math.log(math.sqrt(math.pi) / math.gamma(0.75) ** 2) if heavy else 0.5 * math.log(2 / math.pi)
+    normal = (
+        math.log(math.sqrt(math.pi) / math.gamma(0.75) ** 2)
+        if heavy
+        else 0.5 * math.log(2 / math.pi)
+    )
     contrast = left[:, kinds.index("site")] - left[:, kinds.index("random")]
     error = float(jackknife(contrast))
     power = abs(value[kinds.index("site")] - normal) / error if error > 0 else math.inf
@@ -189,7 +203,9 @@ def hotelling(value: np.ndarray, left: np.ndarray) -> float:
     scale = np.sqrt(np.maximum(np.diag(spread), np.finfo(float).tiny))
     inverse = np.linalg.pinv(spread / np.outer(scale, scale), rcond=1e-9, hermitian=True)
     square = float((value / scale) @ inverse @ (value / scale))
-    return float(scipy.stats.f.sf(square * (groups - num) / (num * (groups - 1)), num, groups - num))
+    return float(
+        scipy.stats.f.sf(square * (groups - num) / (num * (groups - 1)), num, groups - num)
+    )
 
 
 def ising_coupling(row: np.ndarray) -> float:
@@ -254,9 +270,15 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     few = np.unique(np.asarray(rows[:200]))
     if few.size > 64:
         return None
-    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    packed = (
+        np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    )
     _, first, which = np.unique(packed, return_index=True, return_inverse=True)
-    return None if 20 * len(first) > len(rows) else (np.asarray(rows[first], np.float64), which.ravel())
+    return (
+        None
+        if 20 * len(first) > len(rows)
+        else (np.asarray(rows[first], np.float64), which.ravel())
+    )
 
 
 def _some(rows: np.ndarray) -> np.ndarray:
@@ -299,12 +321,16 @@ def _directions(shape: tuple[int, ...]) -> tuple[list[str], np.ndarray, np.ndarr
 
 
 def _waves(shape: tuple[int, ...], generator: np.random.Generator) -> dict[str, np.ndarray]:
-    frequencies = np.stack(np.meshgrid(*(np.fft.fftfreq(n) for n in shape), indexing="ij"), -1).reshape(-1, len(shape))
+    frequencies = np.stack(
+        np.meshgrid(*(np.fft.fftfreq(n) for n in shape), indexing="ij"), -1
+    ).reshape(-1, len(shape))
     frequencies = frequencies[1:]
     frequencies = frequencies[np.argsort(np.linalg.norm(frequencies, axis=1), kind="stable")]
     place = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1).reshape(-1, len(shape))
     found = {}
-    for name, part in zip(("slow waves", "waves", "fast waves"), np.array_split(frequencies, 3), strict=True):
+    for name, part in zip(
+        ("slow waves", "waves", "fast waves"), np.array_split(frequencies, 3), strict=True
+    ):
         some = part[np.sort(generator.permutation(len(part))[:WAVES])]
         if len(some):
             phase = 2 * np.pi * generator.random((len(some), 1))

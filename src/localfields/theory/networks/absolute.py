@@ -56,12 +56,16 @@ class AbsoluteCommittee(Theory):
         """Refuse what the closed form does not cover."""
         if type(network) is not Committee or network.activation not in ERF:
             advice = f"Its activation is to be {' or '.join(ERF)}."
-            refuse("The network for AbsoluteCommittee", network, "a Committee of erf neurons", advice)
+            refuse(
+                "The network for AbsoluteCommittee", network, "a Committee of erf neurons", advice
+            )
         labels = np.abs(task.targets())
         if task.loss != "absolute" or task.outputs != 1 or (labels != 1).any():
             got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
             advice = "Use loss='absolute', labels='signs'."
-            refuse("The task for AbsoluteCommittee", got, "the absolute loss with labels of ±1", advice)
+            refuse(
+                "The task for AbsoluteCommittee", got, "the absolute loss with labels of ±1", advice
+            )
         check_gaussian(task, "AbsoluteCommittee", self.law)
 
     def flow(self, task: Discrimination, network: Network) -> Flow:

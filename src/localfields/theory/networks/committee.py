@@ -86,7 +86,10 @@ class CommitteeTheory(Theory):
         """Refuse what is not a committee of one output under mean squared error, on Gaussian classes."""
         name = type(self).__name__
         # Of these classes exactly: one derived from them may have another readout.
-        if type(network) not in (Committee, SingleNeuron) or network.activation not in self.activations:  # pyright: ignore[reportAttributeAccessIssue]
+        if (
+            type(network) not in (Committee, SingleNeuron)
+            or network.activation not in self.activations
+        ):  # pyright: ignore[reportAttributeAccessIssue]
             advice = f"Its activation is to be {' or '.join(self.activations)}."
             refuse(f"The network for {name}", network, "a Committee or a SingleNeuron", advice)
         check_squares(name, task)
@@ -118,7 +121,9 @@ def check_gaussian(task: Discrimination, name: str, law: str) -> None:
 def gaussian_classes(task: Discrimination, network: Network) -> dict[str, Any]:
     """The fields of a `GaussianFlow`."""
     return {
-        "covariances": tuple(covariance_of(np.asarray(s.covariance(), np.float64), s.shape) for s in task.stimuli),
+        "covariances": tuple(
+            covariance_of(np.asarray(s.covariance(), np.float64), s.shape) for s in task.stimuli
+        ),
         "labels": jnp.asarray(task.targets()[:, 0]),
         "priors": jnp.asarray(task.priors),
         "bias": jnp.asarray(fixed_biases(network)),
@@ -166,7 +171,12 @@ class GaussianCommittee(CommitteeTheory):
         """Refuse what the closed form does not cover."""
         super().check(task, network)
         if getattr(network, "bias", "none") != "none":
-            refuse("`bias` of the network for GaussianCommittee", network, "none", "ErfCommittee covers biases.")
+            refuse(
+                "`bias` of the network for GaussianCommittee",
+                network,
+                "none",
+                "ErfCommittee covers biases.",
+            )
 
 
 class ErfCommittee(CommitteeTheory):
@@ -187,4 +197,6 @@ class ErfCommittee(CommitteeTheory):
 
     activations: ClassVar[tuple[str, ...]] = (*ERF, "sigmoid", "tanh", "identity")
     law: str = law_field()
-    terms: int = declare(48, Count(8, 200), help="terms of the Hermite series of activations other than erf")
+    terms: int = declare(
+        48, Count(8, 200), help="terms of the Hermite series of activations other than erf"
+    )

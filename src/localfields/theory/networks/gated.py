@@ -28,7 +28,9 @@ from ..checks.draws import jackknife
 from .moments import gate_moments
 
 DRAWS = 200_000  # of each class, where moments must be measured
-SMALLEST_MODE = 1e-12  # an eigenvalue below this fraction of the largest is rounding: nothing moves along it
+SMALLEST_MODE = (
+    1e-12  # an eigenvalue below this fraction of the largest is rounding: nothing moves along it
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +67,9 @@ class GatedSolution:
         values = values + self.neurons**2 * self.l2
         moving = values > SMALLEST_MODE * values.max()
         values = np.where(moving, values, 0.0)
-        ends = np.where(moving, self.neurons * (vectors.T @ self.first) / np.where(moving, values, 1), 0.0)
+        ends = np.where(
+            moving, self.neurons * (vectors.T @ self.first) / np.where(moving, values, 1), 0.0
+        )
         return values, vectors, ends
 
     @property
@@ -103,7 +107,12 @@ class GatedSolution:
         w = np.asarray(weights, np.float64)
         w = w.reshape(*w.shape[: w.ndim - 1 - len(self.shape)], -1)
         square = np.einsum("...i,ij,...j->...", w, self.second, w) / self.neurons**2
-        return self.constant - 2 / self.neurons * w @ self.first + square + self.l2 * np.sum(w**2, axis=-1)
+        return (
+            self.constant
+            - 2 / self.neurons * w @ self.first
+            + square
+            + self.l2 * np.sum(w**2, axis=-1)
+        )
 
     @functools.cached_property
     def _limits(self) -> tuple[float, float]:
@@ -115,7 +124,8 @@ class GatedSolution:
         count = max(len(part) for part in self.groups)
         second, first = self.groups
         left = [
-            _limit_loss(_without(second, group), _without(first, group), self.constant, ridge) for group in range(count)
+            _limit_loss(_without(second, group), _without(first, group), self.constant, ridge)
+            for group in range(count)
         ]
         # Noise in b lowers the loss, by about as many parts in the number of draws as there are weights: taken off.
         return count * found - (count - 1) * float(np.mean(left)), float(jackknife(np.array(left)))
@@ -135,7 +145,12 @@ class GatedSolution:
         values, vectors, ends = self._modes
         gains = values * ends**2
         if not 0 < fraction < 1:
-            refuse("`fraction`", fraction, "between 0 and 1", "One half is when half of the fall is done.")
+            refuse(
+                "`fraction`",
+                fraction,
+                "between 0 and 1",
+                "One half is when half of the fall is done.",
+            )
         if gains.sum() <= SMALLEST_MODE * self.constant:  # nothing to learn
             return math.inf
         rates = 4 / self.neurons**2 * values
@@ -157,7 +172,12 @@ class GatedSolution:
             return np.zeros(math.prod(fields))
         array = Row(axes=None).check("initial", initial)
         if array.shape != fields:
-            refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {fields}", "Give one field a gate.")
+            refuse(
+                "`initial`",
+                Said(f"shape {array.shape}"),
+                f"of shape {fields}",
+                "Give one field a gate.",
+            )
         return array.ravel()
 
 
@@ -179,7 +199,9 @@ def _limit_loss(second: np.ndarray, first: np.ndarray, constant: float, ridge: f
     return constant - float(np.sum(along[moving] ** 2 / values[moving]))
 
 
-def gated_solution(task: Discrimination, gates: Gates, *, draws: int | None = DRAWS, seed: int = 0) -> GatedSolution:
+def gated_solution(
+    task: Discrimination, gates: Gates, *, draws: int | None = DRAWS, seed: int = 0
+) -> GatedSolution:
     """Solve a gated linear network: A, b, w(t), its limit and the limiting loss.
 
     Half-space gates are known in closed form one by one for every sign-symmetric law, A = ½Σ̄ and b = Σ p_c y_c f_c(v),
@@ -208,11 +230,23 @@ def gated_solution(task: Discrimination, gates: Gates, *, draws: int | None = DR
             refuse(f"`{name}`", value, f"a {kind.__name__}", advice)
     check_squares("gates", task)
     if task.l1 != 0:
-        refuse("`l1` of the task", task.l1, "zero", "Train it: with an L1 penalty the flow is not linear.")
-    found = _groups(task, gates, None if draws is None else Count(1000, 10**8).check("draws", draws), seed)
+        refuse(
+            "`l1` of the task",
+            task.l1,
+            "zero",
+            "Train it: with an L1 penalty the flow is not linear.",
+        )
+    found = _groups(
+        task, gates, None if draws is None else Count(1000, 10**8).check("draws", draws), seed
+    )
     if found is None:
         advice = "Give `draws` to measure them."
-        refuse("Moments of these gates", Said("some that are not known"), "known in closed form", advice)
+        refuse(
+            "Moments of these gates",
+            Said("some that are not known"),
+            "known in closed form",
+            advice,
+        )
     second, first = found
     return GatedSolution(
         second=second.mean(axis=0),
@@ -229,7 +263,9 @@ def _constant(task: Discrimination) -> float:
     return float(np.dot(task.priors, task.targets()[:, 0] ** 2))
 
 
-def _groups(task: Discrimination, gates: Gates, draws: int | None, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _groups(
+    task: Discrimination, gates: Gates, draws: int | None, seed: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """A and b, each with an axis of groups; None where something is not known and must not be measured."""
     second, first = np.zeros((1, 1, 1)), np.zeros((1, 1))
     parts = zip(task.stimuli, task.priors, task.targets()[:, 0], strict=True)
@@ -239,7 +275,9 @@ def _groups(task: Discrimination, gates: Gates, draws: int | None, seed: int) ->
             return None
         second = second + prior * moments.second
         # Of a class that does not pull nothing enters b, not even an axis of groups.
-        first = first + (prior * label * moments.first if label else np.zeros((1, moments.first.shape[1])))
+        first = first + (
+            prior * label * moments.first if label else np.zeros((1, moments.first.shape[1]))
+        )
     return second, first
 
 
@@ -277,7 +315,9 @@ class GatedFlow(Theory):
         (1, 2, 2, 16)
     """
 
-    draws: int = declare(DRAWS, Count(1000, 10**8), help="draws of each class, where moments must be measured")
+    draws: int = declare(
+        DRAWS, Count(1000, 10**8), help="draws of each class, where moments must be measured"
+    )
     seed: int = declare(0, Count(0, 2**62), help="of those draws")
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
@@ -290,7 +330,12 @@ class GatedFlow(Theory):
 def _flow(task: Discrimination, network: Network, draws: int | None, seed: int) -> Flow | None:
     # Of this class exactly: one derived from it may have another readout.
     if type(network) is not GatedLinear:
-        refuse("The network for GatedFlow", network, "a GatedLinear", "For example `lf.networks.GatedLinear()`.")
+        refuse(
+            "The network for GatedFlow",
+            network,
+            "a GatedLinear",
+            "For example `lf.networks.GatedLinear()`.",
+        )
     check_squares("gates", task)
     found = _groups(task, network.gates, draws, seed)
     if found is None:

@@ -19,7 +19,12 @@ from ...stimuli import NLGP, BlockPulse, Ising, SinglePulse, Stimulus
 from ...stimuli.gaussian import GaussianCopula
 from ..base import whole
 from ..checks.draws import GROUPS, draws
-from ..responses.hypercube import MOST_IN_HALVES, enumerate_states, ising_weights, meet_in_the_middle_response
+from ..responses.hypercube import (
+    MOST_IN_HALVES,
+    enumerate_states,
+    ising_weights,
+    meet_in_the_middle_response,
+)
 from ..responses.ising import adaptive_response
 from ..responses.linear import LinearResponse
 from ..responses.pulse import LARGEST_NUMBER, LARGEST_TABLE, atoms, num_atoms, pulse_response
@@ -39,7 +44,9 @@ class Moments:
     second: np.ndarray  # (groups, K·N, K·N)
 
 
-def gate_moments(stimulus: Stimulus, gates: Gates, num: int | None, seed: int, pulls: bool = True) -> Moments | None:
+def gate_moments(
+    stimulus: Stimulus, gates: Gates, num: int | None, seed: int, pulls: bool = True
+) -> Moments | None:
     """Both moments, in closed form as far as known.
 
     Args:
@@ -55,14 +62,21 @@ def gate_moments(stimulus: Stimulus, gates: Gates, num: int | None, seed: int, p
     size = gates.num_gates * stimulus.size
     if size > LARGEST:
         got = Said(f"{gates.num_gates} × {stimulus.size}")
-        refuse("Neurons × sites of gates", got, f"at most {LARGEST}", "Take fewer gates, or a smaller lattice.")
+        refuse(
+            "Neurons × sites of gates",
+            got,
+            f"at most {LARGEST}",
+            "Take fewer gates, or a smaller lattice.",
+        )
     if isinstance(gates, Open) and stimulus.sign_symmetric:
         return Moments(np.zeros((1, size)), np.tile(whole(stimulus), (gates.copies,) * 2)[None])
     rows = _half_spaces(gates, stimulus)
     second = None if rows is None else _blocks(stimulus, rows)
     known: list[np.ndarray | None] = [None]
     if rows is not None and second is not None:
-        known = [known_response(stimulus, row) if pulls else np.zeros(stimulus.size) for row in rows]
+        known = [
+            known_response(stimulus, row) if pulls else np.zeros(stimulus.size) for row in rows
+        ]
     if second is None or any(one is None for one in known):
         listed = _listed(stimulus)
         if listed is not None:
@@ -72,7 +86,9 @@ def gate_moments(stimulus: Stimulus, gates: Gates, num: int | None, seed: int, p
         if second is None and size > LARGEST_MEASURED:
             got = Said(f"{gates.num_gates} × {stimulus.size}")
             advice = "Only half-spaces one by one, or on elliptical data, are known without draws."
-            refuse("Neurons × sites of gates to measure", got, f"at most {LARGEST_MEASURED}", advice)
+            refuse(
+                "Neurons × sites of gates to measure", got, f"at most {LARGEST_MEASURED}", advice
+            )
         first, measured = _measured(stimulus, gates, num, seed, second is None)
         if second is None:  # both from the same draws: a regression on them, whatever its rank
             assert measured is not None
@@ -111,7 +127,9 @@ def known_response(stimulus: Stimulus, row: np.ndarray) -> np.ndarray | None:
     if isinstance(stimulus, GaussianCopula) and np.count_nonzero(row) == 1:
         site = int(np.abs(row).argmax())
         at = [int(i) for i in np.unravel_index(site, stimulus.shape)]
-        return np.sign(row[site]) * shifted(site_response(stimulus), at, len(stimulus.shape)).ravel()
+        return (
+            np.sign(row[site]) * shifted(site_response(stimulus), at, len(stimulus.shape)).ravel()
+        )
     return None
 
 
@@ -162,7 +180,11 @@ def quadrant_moment(covariance: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.
         [[0.25, 0.1592], [0.1592, 0.25]]
     """
     a, b = (covariance @ d / math.sqrt(d @ covariance @ d) for d in (v, u))
-    cosine = float(np.clip((v @ covariance @ u) / math.sqrt((v @ covariance @ v) * (u @ covariance @ u)), -1, 1))
+    cosine = float(
+        np.clip(
+            (v @ covariance @ u) / math.sqrt((v @ covariance @ v) * (u @ covariance @ u)), -1, 1
+        )
+    )
     both = 0.25 + math.asin(cosine) / (2 * math.pi)
     sine = math.sqrt((1 - cosine) * (1 + cosine))
     if sine < 1e-7:  # the rest is of the order of the sine

@@ -76,7 +76,9 @@ def _relu_pair_jvp(at: Any, along: Any) -> Any:
     some = (q11 > 0) & (q22 > 0)
     edge = jnp.where(some, _sine(g) / (4 * math.pi), 0.0)  # ½E[δ(S) ReLU(T)] = edge √(q₂₂/q₁₁)
     both = jnp.where(some, 0.25 + _arcsin(g) / (2 * math.pi), 0.0)  # P(S > 0, T > 0)
-    return relu_pair(*at), edge * two / one * along[0] + edge * one / two * along[1] + both * along[2]
+    return relu_pair(*at), edge * two / one * along[0] + edge * one / two * along[1] + both * along[
+        2
+    ]
 
 
 # -- erf(x/√2) with biases --------------------------------------------------------------------------------------------
@@ -93,7 +95,9 @@ def erf_slope(q: jax.Array, b: jax.Array) -> jax.Array:
 
 
 @jax.custom_jvp
-def erf_pair(q11: jax.Array, q22: jax.Array, q12: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
+def erf_pair(
+    q11: jax.Array, q22: jax.Array, q12: jax.Array, b: jax.Array, c: jax.Array
+) -> jax.Array:
     """E[erf((S + b)/√2) erf((T + c)/√2)] = 4Φ₂ − 2Φ − 2Φ + 1, the bivariate probability Φ₂ by quadrature."""
     h, k = b / jnp.sqrt(1 + q11), c / jnp.sqrt(1 + q22)
     angle = jnp.arcsin(q12 / jnp.sqrt((1 + q11) * (1 + q22)))
@@ -111,7 +115,9 @@ def erf_pair(q11: jax.Array, q22: jax.Array, q12: jax.Array, b: jax.Array, c: ja
 def erf_crossed(q11: Any, q22: Any, q12: Any, b: Any, c: Any) -> tuple[jax.Array, jax.Array]:
     """E[σ′(S + b) σ(T + c)] and E[σ′(S + b) σ′(T + c)]."""
     left = 1 + q22 - q12**2 / (1 + q11)
-    first = erf_slope(q11, b) * jax.scipy.special.erf((c - b * q12 / (1 + q11)) / jnp.sqrt(2 * left))
+    first = erf_slope(q11, b) * jax.scipy.special.erf(
+        (c - b * q12 / (1 + q11)) / jnp.sqrt(2 * left)
+    )
     volume = (1 + q11) * (1 + q22) - q12**2
     square = ((1 + q22) * b**2 + (1 + q11) * c**2 - 2 * q12 * b * c) / volume
     return first, 2 / math.pi * jnp.exp(-square / 2) / jnp.sqrt(volume)
@@ -173,10 +179,14 @@ def _summed(g: jax.Array, *pairs: tuple[jax.Array, jax.Array]) -> list[jax.Array
     """Σₙ aₙₖ bₙₗ γⁿ, (K, K), for each pair of coefficients (terms, K), by Horner's rule."""
 
     def add(totals: list[jax.Array], rows: Any) -> Any:
-        return [total * g + a[:, None] * b[None, :] for total, (a, b) in zip(totals, rows, strict=True)], None
+        return [
+            total * g + a[:, None] * b[None, :] for total, (a, b) in zip(totals, rows, strict=True)
+        ], None
 
     # Unrolled, so that partial sums stay in registers; more than that costs time to compile and gains nothing.
-    return jax.lax.scan(add, [jnp.zeros_like(g)] * len(pairs), list(pairs), reverse=True, unroll=8)[0]
+    return jax.lax.scan(add, [jnp.zeros_like(g)] * len(pairs), list(pairs), reverse=True, unroll=8)[
+        0
+    ]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -203,7 +213,9 @@ def _series_jvp(activation: str, terms: int, at: Any, along: Any) -> Any:
     half = 0.5 * jnp.diagonal(dq)
     of = _Expanded(activation, terms, q, b, 2)
     a, a1, a2 = of.a
-    by_b, by_own, by_q = _summed(of.cosines, (a1, a), (a2, a), (a1, a1))  # E[σ′_k σ_l], E[σ″_k σ_l], E[σ′_k σ′_l]
+    by_b, by_own, by_q = _summed(
+        of.cosines, (a1, a), (a2, a), (a1, a1)
+    )  # E[σ′_k σ_l], E[σ″_k σ_l], E[σ′_k σ′_l]
     to_b = jnp.sum(by_b, axis=1) + of.missing(1, 0)
     to_own = jnp.sum(by_own, axis=1) + of.missing(2, 0) + of.missing(1, 1)
     mean = jnp.mean(a1[0] * db + a2[0] * half)

@@ -28,7 +28,12 @@ SMALLEST_EIGENVALUE = 1e-12
 
 
 def residual(
-    phi: Function, rows: Sequence[np.ndarray], w: np.ndarray, *, ridge: float = 0.0, label: float = 1.0
+    phi: Function,
+    rows: Sequence[np.ndarray],
+    w: np.ndarray,
+    *,
+    ridge: float = 0.0,
+    label: float = 1.0,
 ) -> np.ndarray:
     """Left side of the steady-state equation, y φ(σ₁⋆w/√⟨σ₁⋆w, w⟩) − (σ₀ + σ₁)⋆w − ρw, at every point.
 
@@ -58,7 +63,12 @@ def residual(
     w = Row(axes=None).check("w", w)
     if not row0.shape == row1.shape == w.shape:
         got = Said(f"shapes {row0.shape}, {row1.shape} and {w.shape}")
-        refuse("`rows` and `w`", got, "of one shape", "Sample the kernels where the function is sampled.")
+        refuse(
+            "`rows` and `w`",
+            got,
+            "of one shape",
+            "Sample the kernels where the function is sampled.",
+        )
     return label * driven(phi, row1, w) - filtered(spectrum(row0 + row1) / w.size + ridge, w)
 
 
@@ -95,7 +105,12 @@ def refined(task: Discrimination, factor: int) -> Discrimination:
         if not hasattr(stimulus, "xi") or isinstance(stimulus.kernel, Given):  # type: ignore[attr-defined]
             got = Said(f"{stimulus!r}, which is tied to its lattice")
             advice = "Give the kernel by name, or build each lattice's task by hand."
-            refuse("Every stimulus to refine", got, "one with a lengthscale and a kernel by name", advice)
+            refuse(
+                "Every stimulus to refine",
+                got,
+                "one with a lengthscale and a kernel by name",
+                advice,
+            )
         shape = tuple(factor * n for n in stimulus.shape)
         finer.append(stimulus.replace(shape=shape, xi=factor * stimulus.xi))  # type: ignore[attr-defined]
     return task.replace(stimuli=tuple(finer), l2=task.l2 * factor ** len(task.shape))
@@ -142,7 +157,12 @@ def steady_state(
     pull = pull_of("steady_state", task)
     w = _bump(task.shape) if start is None else Row(axes=None).check("start", start)
     if w.shape != task.shape:
-        refuse("`start`", Said(f"shape {w.shape}"), f"of the lattice's shape {task.shape}", "Give one value a site.")
+        refuse(
+            "`start`",
+            Said(f"shape {w.shape}"),
+            f"of the lattice's shape {task.shape}",
+            "Give one value a site.",
+        )
     row = pull.stimulus.covariance()
     operator = (spectrum(row + pull.rest) + pull.ridge) / task.size
     if operator.min() <= SMALLEST_EIGENVALUE * operator.max():
@@ -157,7 +177,12 @@ def steady_state(
             return w
         w = filtered(1 / operator, pulled)
     got = Said(f"{worst:.2g} after {most_steps} steps")
-    refuse("The residual of `steady_state`", got, f"at most {tolerance:g}", "Start nearer, or take more steps.")
+    refuse(
+        "The residual of `steady_state`",
+        got,
+        f"at most {tolerance:g}",
+        "Start nearer, or take more steps.",
+    )
 
 
 def _bump(shape: tuple[int, ...]) -> np.ndarray:

@@ -93,14 +93,31 @@ def mean_abs_by_kurtosis(variance: Any, excess_kurtosis: Any) -> Any:
 
 def _checked(task: Discrimination, network: Network) -> str:
     activation = getattr(network, "activation", "")
-    plain = type(network) in (SingleNeuron, Committee) and getattr(network, "bias", "none") == "none"
-    if not plain or activation not in ("relu", "erf") or network.init != "glorot" or np.ndim(network.init_scale):
+    plain = (
+        type(network) in (SingleNeuron, Committee) and getattr(network, "bias", "none") == "none"
+    )
+    if (
+        not plain
+        or activation not in ("relu", "erf")
+        or network.init != "glorot"
+        or np.ndim(network.init_scale)
+    ):
         advice = "Use init='glorot' and activation relu or erf."
-        refuse("The network for mean_initial_loss", network, "one neuron or a committee without biases", advice)
+        refuse(
+            "The network for mean_initial_loss",
+            network,
+            "one neuron or a committee without biases",
+            advice,
+        )
     task.require_one("for mean_initial_loss")
     if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
         got = Said(f"loss {task.loss!r}, labels {task.labels!r}, l1 = {task.l1}")
-        refuse("The task for mean_initial_loss", got, "mean squared error, one number a class, l1 = 0", "Change it.")
+        refuse(
+            "The task for mean_initial_loss",
+            got,
+            "mean squared error, one number a class, l1 = 0",
+            "Change it.",
+        )
     return activation
 
 
@@ -114,7 +131,9 @@ def _function(activation: str, r: Any) -> Any:
     return np.sqrt(r) if activation == "relu" else np.arcsin(r / (1 + r))
 
 
-def _mean_over_lengths(stimulus: Stimulus, activation: str, variance: float, num: int | None, seed: int) -> Any:
+def _mean_over_lengths(
+    stimulus: Stimulus, activation: str, variance: float, num: int | None, seed: int
+) -> Any:
     """The mean over R of the function above: one number where it is exact, else one of each group of draws."""
     law = stimulus.marginal()
     if isinstance(law, TwoPoint):
@@ -125,7 +144,11 @@ def _mean_over_lengths(stimulus: Stimulus, activation: str, variance: float, num
     # What the function is minus its tangent at the mean has the same average, E R being known, and varies far less.
     power = variance * _mean_square(stimulus)
     level = float(_function(activation, power))
-    slope = 0.5 / math.sqrt(power) if activation == "relu" else 1 / ((1 + power) * math.sqrt(1 + 2 * power))
+    slope = (
+        0.5 / math.sqrt(power)
+        if activation == "relu"
+        else 1 / ((1 + power) * math.sqrt(1 + 2 * power))
+    )
     for group, x in draws(stimulus, num, seed):
         r = variance * np.sum(x**2, axis=1)
         sums[group] += np.sum(_function(activation, r) - slope * (r - power) - level)

@@ -85,7 +85,9 @@ class ModeFlow:
         return float(self.times[last] + part * (self.times[last + 1] - self.times[last]))
 
 
-def follow_modes(task: Discrimination, initial: Any, times: Any, theory: LinearResponse | None = None) -> ModeFlow:
+def follow_modes(
+    task: Discrimination, initial: Any, times: Any, theory: LinearResponse | None = None
+) -> ModeFlow:
     """Follow every wave of a field: which wins, and how fast.
 
     `winning_mode` says which wave is left in the end, at which rates the others die beside it; this says what happens
@@ -115,7 +117,12 @@ def follow_modes(task: Discrimination, initial: Any, times: Any, theory: LinearR
     check_waves("follow_modes", task)
     start = Row(axes=None, hint="Give one number a site.").check("initial", initial)
     if start.shape != task.shape:
-        refuse("`initial`", Said(f"shape {start.shape}"), f"of the lattice's shape {task.shape}", "Give one field.")
+        refuse(
+            "`initial`",
+            Said(f"shape {start.shape}"),
+            f"of the lattice's shape {task.shape}",
+            "Give one field.",
+        )
     when = Row(hint="Give flow times, such as [0, 1, 10].").check("times", times)
     if when[0] < 0 or (np.diff(when) <= 0).any():
         got = Said("some that do not increase, or negative ones")
@@ -130,7 +137,9 @@ def follow_modes(task: Discrimination, initial: Any, times: Any, theory: LinearR
     growth = np.exp(logarithms).reshape(len(when), *task.shape)
     waves = plane_waves(task.shape)
     lengths = np.sqrt(power) * np.exp(logarithms)
-    amplitudes = np.stack([np.sqrt((lengths[:, rows] ** 2).sum(axis=1)) for rows in waves.values()], axis=1)
+    amplitudes = np.stack(
+        [np.sqrt((lengths[:, rows] ** 2).sum(axis=1)) for rows in waves.values()], axis=1
+    )
     return ModeFlow(when, tuple(waves), amplitudes, start, growth)
 
 
@@ -154,8 +163,16 @@ def _integrated(
         return float(LARGEST - np.log(speed(t, total)).max())
 
     left.terminal = True  # type: ignore[attr-defined]
-    options = {"method": "LSODA", "rtol": TOLERANCE, "atol": TOLERANCE * 1e-2, "t_eval": times, "events": left}
-    found = scipy.integrate.solve_ivp(speed, (0.0, float(times[-1]) or 1.0), np.zeros(len(pull)), **options)
+    options = {
+        "method": "LSODA",
+        "rtol": TOLERANCE,
+        "atol": TOLERANCE * 1e-2,
+        "t_eval": times,
+        "events": left,
+    }
+    found = scipy.integrate.solve_ivp(
+        speed, (0.0, float(times[-1]) or 1.0), np.zeros(len(pull)), **options
+    )
     reached = np.full((len(times), power.size), np.nan)
     for row, (t, total) in enumerate(zip(found.t, found.y.T, strict=True)):
         reached[row] = exponents(t, total)

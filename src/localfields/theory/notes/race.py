@@ -116,8 +116,13 @@ def race(
     if not isinstance(entered, Mapping):
         entered = {repr(one): one for one in entered}
     if not entered:
-        refuse("`gates`", gates, "at least one structure", "For example [lf.networks.gates.Flat()].")
-    found = [_runner(name, one, gated_solution(task, one, draws=draws, seed=seed)) for name, one in entered.items()]
+        refuse(
+            "`gates`", gates, "at least one structure", "For example [lf.networks.gates.Flat()]."
+        )
+    found = [
+        _runner(name, one, gated_solution(task, one, draws=draws, seed=seed))
+        for name, one in entered.items()
+    ]
     return Race(tuple(sorted(found, key=lambda one: one.loss)))
 
 

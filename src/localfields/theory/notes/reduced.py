@@ -48,7 +48,12 @@ def _flat(fields: Any, task: Discrimination) -> tuple[np.ndarray, tuple[int, ...
     values = Row(axes=None, hint="Give one number a site.").check("fields", fields)
     axes = len(task.shape)
     if values.shape[values.ndim - axes :] != task.shape or values.ndim < axes:
-        refuse("`fields`", Said(f"shape {values.shape}"), f"(…, *{task.shape})", "Give one number a site.")
+        refuse(
+            "`fields`",
+            Said(f"shape {values.shape}"),
+            f"(…, *{task.shape})",
+            "Give one number a site.",
+        )
     return values.reshape(-1, task.size), values.shape[: values.ndim - axes]
 
 
@@ -128,7 +133,9 @@ def dominant_modes(task: Discrimination) -> list[DominantMode]:
             got = Said(f"{stimulus!r}, which is not")
             advice = "Take the generalized eigenvectors of its covariances."
             refuse("Every stimulus for dominant_modes", got, "translation invariant", advice)
-    one, other = (np.maximum(spectrum(stimulus.covariance()), 0).ravel() for stimulus in (long, short))
+    one, other = (
+        np.maximum(spectrum(stimulus.covariance()), 0).ravel() for stimulus in (long, short)
+    )
     least = SMALLEST_MODE * max(one.max(), other.max())
     found = []
     for frequency, rows in plane_waves(task.shape).items():
@@ -171,7 +178,9 @@ def most_negative_frequency(sites: int, shorter: float, longer: float) -> float:
     shorter = float(Number(low=0).check("shorter", shorter))
     longer = float(Number(low=0).check("longer", longer))
     if longer <= shorter:
-        refuse("`longer`", longer, f"above the shorter lengthscale {shorter:g}", "Exchange the two.")
+        refuse(
+            "`longer`", longer, f"above the shorter lengthscale {shorter:g}", "Exchange the two."
+        )
     return sites / math.pi * math.sqrt(3 * math.log(longer / shorter) / (longer**2 - shorter**2))
 
 
@@ -212,20 +221,30 @@ def sampled_dominance(
     rows, lead = _flat(fields, task)
     limits(activation)
     parts = []
-    seeds = np.random.SeedSequence(Count(0, 2**63 - 1).check("seed", seed)).generate_state(2, np.uint32)
+    seeds = np.random.SeedSequence(Count(0, 2**63 - 1).check("seed", seed)).generate_state(
+        2, np.uint32
+    )
     for stimulus, own in zip((long, short), seeds.tolist(), strict=True):
-        sizes = [_sizes(x, rows, bias, activation, task.shape) for _, x in draws(stimulus, num, own)]
+        sizes = [
+            _sizes(x, rows, bias, activation, task.shape) for _, x in draws(stimulus, num, own)
+        ]
         parts.append(np.concatenate(sizes))
     wins = 0.5 * (1 + np.sign(parts[0] - parts[1]))
     value, count = wins.mean(axis=0).reshape(lead), len(wins)
     # With one more win and one more loss, so that an error is stated also where all draws agree.
-    return Estimate(value, np.sqrt((value * count + 1) * ((1 - value) * count + 1) / (count + 2) ** 3))
+    return Estimate(
+        value, np.sqrt((value * count + 1) * ((1 - value) * count + 1) / (count + 2) ** 3)
+    )
 
 
-def _sizes(x: np.ndarray, rows: np.ndarray, bias: float | None, activation: str, shape: tuple[int, ...]) -> np.ndarray:
+def _sizes(
+    x: np.ndarray, rows: np.ndarray, bias: float | None, activation: str, shape: tuple[int, ...]
+) -> np.ndarray:
     """What is compared, of stimuli (draw, size) and fields (field, size): (draw, field)."""
     if bias is None:
         return np.abs(x @ rows.T)
     pictures = x.reshape(-1, *shape)
     populations = [[(w.reshape(shape), float(bias))] for w in rows]
-    return np.stack([tiled_output(pictures, one, activation, "printed") for one in populations], axis=1)
+    return np.stack(
+        [tiled_output(pictures, one, activation, "printed") for one in populations], axis=1
+    )

@@ -29,7 +29,9 @@ def separation(w: Any, k: int) -> float:
     left = kept[0] + _sums(kept[1:cut])  # the first sign is free: |S| does not change when all do
     right = np.sort(_sums(kept[cut:]))
     after = np.searchsorted(right, -left)
-    nearest = [np.abs(left + right[np.clip(after + side, 0, len(right) - 1)]).min() for side in (-1, 0)]
+    nearest = [
+        np.abs(left + right[np.clip(after + side, 0, len(right) - 1)]).min() for side in (-1, 0)
+    ]
     smallest = float(min(nearest))
     return smallest if smallest > TIE * np.abs(kept).sum() else 0.0
 

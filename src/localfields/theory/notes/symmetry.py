@@ -60,7 +60,12 @@ def check_symmetries(
     w = as_field(w)
     shape = (w.size,) if shape is None else shape
     if np.prod(shape) != w.size:
-        refuse("`shape`", shape, f"a lattice of {w.size} sites", "Give the lattice that the field lives on.")
+        refuse(
+            "`shape`",
+            shape,
+            f"a lattice of {w.size} sites",
+            "Give the lattice that the field lives on.",
+        )
     base = _at(response, w)
     unit = np.abs(base).max() or 1.0
 
@@ -114,13 +119,26 @@ def jacobian(of: Stimulus | Response, w: Any) -> np.ndarray:
             return np.asarray(jax.jacfwd(of)(jnp.asarray(w)))
     of.require_one("for a Jacobian")
     if of.size != w.size or not w.any():
-        refuse("`w`", Said(f"{w.size} numbers" if w.any() else "zero"), f"a field of {of.size} sites", "Give one.")
+        refuse(
+            "`w`",
+            Said(f"{w.size} numbers" if w.any() else "zero"),
+            f"a field of {of.size} sites",
+            "Give one.",
+        )
     if of.elliptical:
         return response_jacobian(LinearResponse().slope_of(of), whole(of), w)
     if isinstance(of.marginal(), TwoPoint) and w.size <= MOST_IN_HALVES:
         if separation(w, w.size) == 0:
-            got, advice = Said("one with ⟨w, x⟩ = 0 for some x"), "Move it off the wall: the response jumps there."
+            got, advice = (
+                Said("one with ⟨w, x⟩ = 0 for some x"),
+                "Move it off the wall: the response jumps there.",
+            )
             refuse("A field for the Jacobian on ±1 data", got, "in a chamber", advice)
         return np.zeros((w.size, w.size))
     advice = "Give `EffectiveFlow().response(stimulus)` for that of the effective response."
-    refuse("The stimulus for a Jacobian", of, f"elliptical, or ±1 on at most {MOST_IN_HALVES} sites", advice)
+    refuse(
+        "The stimulus for a Jacobian",
+        of,
+        f"elliptical, or ±1 on at most {MOST_IN_HALVES} sites",
+        advice,
+    )

@@ -14,7 +14,12 @@ from ...errors import Said, refuse, unknown
 from ...networks.base import ACTIVATIONS
 
 # What saturating activations tend to on either side.
-LIMITS = {"erf": (-1.0, 1.0), "erf-unscaled": (-1.0, 1.0), "tanh": (-1.0, 1.0), "sigmoid": (0.0, 1.0)}
+LIMITS = {
+    "erf": (-1.0, 1.0),
+    "erf-unscaled": (-1.0, 1.0),
+    "tanh": (-1.0, 1.0),
+    "sigmoid": (0.0, 1.0),
+}
 FORMS = ("whole", "folded", "printed")
 
 
@@ -69,12 +74,22 @@ def tiled_output(
     x = Row(axes=None, hint="Give stimuli, (num, *shape).").check("x", x)
     axes = tuple(range(1, x.ndim))
     if not axes or not populations:
-        refuse("The tiled model", Said(f"x of shape {x.shape}"), "given (num, *shape) and a population", "Add some.")
+        refuse(
+            "The tiled model",
+            Said(f"x of shape {x.shape}"),
+            "given (num, *shape) and a population",
+            "Add some.",
+        )
     total = np.zeros(len(x))
     for field, bias in populations:
         w = Row(axes=None, hint="Give one number a site.").check("field", field)
         if w.shape != x.shape[1:]:
-            refuse("A field", Said(f"shape {w.shape}"), f"of the lattice's shape {x.shape[1:]}", "Give one a site.")
+            refuse(
+                "A field",
+                Said(f"shape {w.shape}"),
+                f"of the lattice's shape {x.shape[1:]}",
+                "Give one a site.",
+            )
         z = np.fft.ifftn(np.fft.fftn(x, axes=axes) * np.fft.fftn(w).conj(), axes=axes).real
         if form == "whole":
             pair = 0.5 * (_applied(activation, z + bias) + _applied(activation, bias - z))

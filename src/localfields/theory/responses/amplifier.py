@@ -23,7 +23,9 @@ from ...errors import Said, refuse
 from ...marginals import Empirical, Marginal, Normal, Uniform
 
 SLOPE = math.sqrt(2 / math.pi)  # φ'(0) of every law; φ(a)/a of the normal one
-LARGEST_RATIO = 1e100  # in place of ∞: |a| = 1 to the last bit, and its product with a zero is a zero
+LARGEST_RATIO = (
+    1e100  # in place of ∞: |a| = 1 to the last bit, and its product with a zero is a zero
+)
 ROUNDING = 1e-12  # a computed correlation may exceed 1 by this much
 BLOCK = 2**20  # numbers held at a time: 8 MB
 MOST_NODES = 2048  # beyond, nodes are condensed
@@ -31,7 +33,11 @@ MOST_NODES = 2048  # beyond, nodes are condensed
 # erf(β x/√2) as a function of ln β or of ln x is analytic and bounded in the strip |Im| < π/4, whatever the law. So one
 # piecewise polynomial grid with panels in proportion to β serves all of them (8 an octave, of degree 9: error 2e-15),
 # and any number of samples can be moved to 28 Chebyshev points for each unit of ln x without a trace.
-LOWEST, HIGHEST, BITS = -41, 44, 3  # ends in log₂ β, 2^BITS panels an octave; beyond φ is a line, or constant, to 1e-12
+LOWEST, HIGHEST, BITS = (
+    -41,
+    44,
+    3,
+)  # ends in log₂ β, 2^BITS panels an octave; beyond φ is a line, or constant, to 1e-12
 TERMS = 10
 POINTS = 28
 
@@ -42,7 +48,9 @@ class AmplifierTable(eqx.Module):
     φ/a is a piecewise polynomial in |β|. All tables have the same shape, so that those of several laws stack.
     """
 
-    coefficients: jax.Array  # (term, panel): powers of the place within the panel, which runs from −1 to 1
+    coefficients: (
+        jax.Array
+    )  # (term, panel): powers of the place within the panel, which runs from −1 to 1
 
     def __call__(self, beta: jax.Array) -> jax.Array:
         """φ at ratios of any shape, infinite ones included; float32 in, with a float32 table, is float32 out."""
@@ -54,7 +62,9 @@ class AmplifierTable(eqx.Module):
         bits = jax.lax.bitcast_convert_type(jax.lax.stop_gradient(size), word)
         panel, octave = (bits >> jnp.asarray(info.nmant - kept, word) for kept in (BITS, 0))
         one = 1 - int(info.minexp)  # the exponent of 1
-        scale = jax.lax.bitcast_convert_type((2 * one - octave) << jnp.asarray(info.nmant, word), beta.dtype)
+        scale = jax.lax.bitcast_convert_type(
+            (2 * one - octave) << jnp.asarray(info.nmant, word), beta.dtype
+        )
         left = ((panel & (2**BITS - 1)) + 2**BITS).astype(beta.dtype)
         part = 2 * (2**BITS * (size * scale) - left) - 1
         index = panel - ((LOWEST + one) << BITS)
@@ -92,11 +102,18 @@ class Amplifier:
 
     def __post_init__(self):
         if not isinstance(self.marginal, Marginal):
-            refuse("The law of an Amplifier", self.marginal, "a marginal", "Try Amplifier(marginals.Uniform()).")
+            refuse(
+                "The law of an Amplifier",
+                self.marginal,
+                "a marginal",
+                "Try Amplifier(marginals.Uniform()).",
+            )
         for name, value in number_values(self.marginal):
             if np.ndim(value):
                 advice = "Make one amplifier a law; their tables stack."
-                refuse(f"`{name}` of the law", Said(f"{np.size(value)} values"), "one number", advice)
+                refuse(
+                    f"`{name}` of the law", Said(f"{np.size(value)} values"), "one number", advice
+                )
 
     @classmethod
     def of_samples(cls, samples: Any) -> Amplifier:
@@ -142,10 +159,14 @@ class Amplifier:
             a: Correlations strictly between −1 and 1, of any shape.
             order: 1, 2 or 3.
         """
-        order = Count(low=1, high=3, hint="Differentiate `table()` with jax for more.").check("order", order)
+        order = Count(low=1, high=3, hint="Differentiate `table()` with jax for more.").check(
+            "order", order
+        )
         a = _correlations(a)
         if np.any(np.abs(a) >= 1):
-            advice = "Go near the end instead: there the derivative depends on the density at the mean."
+            advice = (
+                "Go near the end instead: there the derivative depends on the density at the mean."
+            )
             refuse("A correlation to differentiate at", 1.0, "strictly between −1 and 1", advice)
         beta = _ratio(a)
         u = 1 + beta**2
@@ -169,14 +190,21 @@ class Amplifier:
         """
         order = Count(low=1, high=101, hint="Order 3 is the paper's.").check("order", order)
         if order % 2 == 0:
-            refuse("The order of the expansion", order, "odd", "φ is odd: the even powers are absent. Use 3.")
+            refuse(
+                "The order of the expansion",
+                order,
+                "odd",
+                "φ is odd: the even powers are absent. Use 3.",
+            )
         if 1 < order >= self.marginal.tail_index - 1:
             got = Said(f"{self.marginal!r} with tail index {self.marginal.tail_index:g}")
             advice = f"Use the amplifier itself: it is finite, while the moment of order {order + 1} is not."
             expected = f"one with a tail index above {order + 1}"
             refuse(f"The law for an expansion to order {order}", got, expected, advice)
         half = order // 2 + 1
-        moments = [1.0] + [self.marginal.abs_moment(2 * j + 2) / self.sd ** (2 * j + 2) for j in range(1, half)]
+        moments = [1.0] + [
+            self.marginal.abs_moment(2 * j + 2) / self.sd ** (2 * j + 2) for j in range(1, half)
+        ]
         coefficients = np.zeros(order + 1)
         for n in range(half):
             for j in range(n + 1):
@@ -209,7 +237,11 @@ class Amplifier:
         The integral is a closed form in each node: √(2π) E[|X| (1 − erfcx(|X|/√2))] − 1.
         """
         x, mass = self.nodes
-        return math.sqrt(2 * math.pi) * float(np.sum(mass * (1 - scipy.special.erfcx(x * math.sqrt(0.5))))) - 1
+        return (
+            math.sqrt(2 * math.pi)
+            * float(np.sum(mass * (1 - scipy.special.erfcx(x * math.sqrt(0.5)))))
+            - 1
+        )
 
     def elasticity(self, a: Any) -> np.ndarray:
         """Percent of response for a percent of correlation, a φ'(a)/φ(a); 1 for a line, and for every law at 0."""
@@ -223,10 +255,18 @@ class Amplifier:
 
         logs = np.arange(-14.0, 14.0, 1 / 16)
         bend = self._bend(np.exp(logs))
-        logs, bend = logs[np.abs(bend) > 1e-11], bend[np.abs(bend) > 1e-11]  # the rest may be rounding
+        logs, bend = (
+            logs[np.abs(bend) > 1e-11],
+            bend[np.abs(bend) > 1e-11],
+        )  # the rest may be rounding
         turns = np.flatnonzero(np.sign(bend[1:]) != np.sign(bend[:-1]))
         found = [
-            brentq(lambda s: float(self._bend(np.asarray(math.exp(s)))), logs[i], logs[i + 1], xtol=1e-13)
+            brentq(
+                lambda s: float(self._bend(np.asarray(math.exp(s)))),
+                logs[i],
+                logs[i + 1],
+                xtol=1e-13,
+            )
             for i in turns
         ]
         return _correlation(np.exp(np.array(found, dtype=np.float64)))
@@ -246,7 +286,12 @@ class Amplifier:
         """
         law = self.marginal
         if not isinstance(law, Empirical):
-            refuse("The law for a standard error", law, "an Empirical one", "Other laws are exact: there is no error.")
+            refuse(
+                "The law for a standard error",
+                law,
+                "an Empirical one",
+                "Other laws are exact: there is no error.",
+            )
         ratio = np.clip(_ratio(_correlations(a)), -LARGEST_RATIO, LARGEST_RATIO)
         x, p = (law.values - law.mean) / self.sd, np.diff(law.mass, prepend=0.0)
         result = np.empty(ratio.shape)
@@ -288,7 +333,9 @@ class Amplifier:
         beta = 2.0**octave * (1 + (place + (1 + part[:, None]) / 2) / 2**BITS)
         bend = self._of_ratio(beta) / _correlation(beta)
         with jax.enable_x64(True):
-            return AmplifierTable(jnp.asarray(np.linalg.solve(np.vander(part, increasing=True), bend)))
+            return AmplifierTable(
+                jnp.asarray(np.linalg.solve(np.vander(part, increasing=True), bend))
+            )
 
 
 def _condensed(x: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -318,11 +365,15 @@ def _uniform(beta: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The closed form of the uniform law where it does not cancel; the given values elsewhere."""
     q = np.sqrt(1.5) * np.clip(np.abs(beta), 0.1, LARGEST_RATIO)  # √3 β/√2
     error = scipy.special.erf(q)
-    closed = math.sqrt(3) / 2 * (error - error / (2 * q**2) + np.exp(-(q**2)) / (q * math.sqrt(math.pi)))
+    closed = (
+        math.sqrt(3) / 2 * (error - error / (2 * q**2) + np.exp(-(q**2)) / (q * math.sqrt(math.pi)))
+    )
     return np.where(np.abs(beta) < 0.1, values, np.copysign(closed, beta))
 
 
-def _numbers(what: str, given: Any, advice: str = "Give a number or an array of numbers.") -> np.ndarray:
+def _numbers(
+    what: str, given: Any, advice: str = "Give a number or an array of numbers."
+) -> np.ndarray:
     try:
         values = np.asarray(given)
         if values.size and values.dtype.kind not in "iuf":

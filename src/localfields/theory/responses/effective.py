@@ -70,15 +70,22 @@ class EffectiveFlow(NeuronTheory):
         symbol="φ",
         help="exact from the marginal, its Taylor polynomial, or estimated from samples",
     )
-    order: int = declare(3, Count(low=1, high=15), symbol="n", help="order of the Taylor polynomial, odd")
+    order: int = declare(
+        3, Count(low=1, high=15), symbol="n", help="order of the Taylor polynomial, odd"
+    )
     samples: np.ndarray = declare(
-        (), Row(axes=None, least=0), symbol="x", help="values of one coordinate; empty: drawn from the stimulus"
+        (),
+        Row(axes=None, least=0),
+        symbol="x",
+        help="values of one coordinate; empty: drawn from the stimulus",
     )
 
     def __check_init__(self):
         """Refuse an even order."""
         if self.order % 2 == 0:
-            refuse("`order`", self.order, "odd", "The amplifier is an odd function: use 1, 3, 5, ….")
+            refuse(
+                "`order`", self.order, "odd", "The amplifier is an odd function: use 1, 3, 5, …."
+            )
 
     def response(self, stimulus: Stimulus) -> EffectiveResponse:
         """The response of one class through its amplifier."""
@@ -86,7 +93,12 @@ class EffectiveFlow(NeuronTheory):
         variance = covariance.variances()
         if np.ptp(variance) > 1e-9 * np.max(variance):
             got = Said(f"variances from {variance.min():.3g} to {variance.max():.3g}")
-            refuse("The sites of a stimulus for EffectiveFlow", got, "of one variance", "Normalize every site.")
+            refuse(
+                "The sites of a stimulus for EffectiveFlow",
+                got,
+                "of one variance",
+                "Normalize every site.",
+            )
         amplifier = self._amplifier(stimulus)
         with jax.enable_x64(True):
             if self.amplifier == "taylor":
@@ -98,10 +110,17 @@ class EffectiveFlow(NeuronTheory):
 
     def _amplifier(self, stimulus: Stimulus) -> Amplifier:
         if self.amplifier == "samples":
-            given = self.samples if self.samples.size else np.asarray(stimulus.sample(0, SAMPLES // stimulus.size + 1))
+            given = (
+                self.samples
+                if self.samples.size
+                else np.asarray(stimulus.sample(0, SAMPLES // stimulus.size + 1))
+            )
             return Amplifier.of_samples(np.asarray(given, np.float64).ravel())
         law = stimulus.marginal()
         if law is None:
-            got, advice = Said(f"{stimulus!r}, whose marginal is not known"), "Use EffectiveFlow(amplifier='samples')."
+            got, advice = (
+                Said(f"{stimulus!r}, whose marginal is not known"),
+                "Use EffectiveFlow(amplifier='samples').",
+            )
             refuse("Every stimulus for EffectiveFlow", got, "one with an exact marginal", advice)
         return Amplifier(law)

@@ -52,12 +52,16 @@ def enumerate_states(n: int) -> np.ndarray:
 
 def ising_weights(states: np.ndarray, coupling: float) -> np.ndarray:
     """Probability of each state of an Ising ring among those given; all of them for the law itself."""
-    energy = np.asarray(coupling * np.sum(states * np.roll(states, -1, axis=1), axis=1, dtype=np.float64))
+    energy = np.asarray(
+        coupling * np.sum(states * np.roll(states, -1, axis=1), axis=1, dtype=np.float64)
+    )
     weights = np.exp(energy - energy.max())
     return weights / weights.sum()
 
 
-def enumerated_response(w: Any, law: Ising | Atoms | Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def enumerated_response(
+    w: Any, law: Ising | Atoms | Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
     """f(w) = ½E[sgn⟨w, X⟩ X] of a sign-symmetric law, summed over its states.
 
     Args:
@@ -77,12 +81,23 @@ def enumerated_response(w: Any, law: Ising | Atoms | Callable[[np.ndarray], np.n
         states, weights = np.asarray(law[0]), np.asarray(law[1], np.float64)
     else:
         states = enumerate_states(w.size)
-        weights = ising_weights(states, law.coupling) if isinstance(law, Ising) else np.asarray(law(states), np.float64)
+        weights = (
+            ising_weights(states, law.coupling)
+            if isinstance(law, Ising)
+            else np.asarray(law(states), np.float64)
+        )
     if states.ndim != 2 or states.shape[1] != w.size or weights.shape != states.shape[:1]:
         got = Said(f"states of shape {states.shape} and weights of shape {weights.shape}")
-        refuse("The law", got, f"(count, {w.size}) and (count,)", "Give one weight a state, one column a site.")
+        refuse(
+            "The law",
+            got,
+            f"(count, {w.size}) and (count,)",
+            "Give one weight a state, one column a site.",
+        )
     total = np.zeros(w.size)
-    for start in range(0, len(states), 2**16):  # a million states of 20 sites at once would take 168 MB
+    for start in range(
+        0, len(states), 2**16
+    ):  # a million states of 20 sites at once would take 168 MB
         part = states[start : start + 2**16].astype(np.float64)
         s = part @ w
         s[np.abs(s) <= TIE * np.abs(w).sum()] = 0
@@ -113,11 +128,15 @@ def meet_in_the_middle_response(w: Any, coupling: float) -> np.ndarray:
     if not 2 <= w.size <= MOST_IN_HALVES:
         advice = "Use `ising_response` for larger rings."
         refuse("Sites of the ring", w.size, f"from 2 to {MOST_IN_HALVES}", advice)
-    bonds = scipy.special.expit([2 * coupling, -2 * coupling])  # weight of an equal and of an unequal pair
+    bonds = scipy.special.expit(
+        [2 * coupling, -2 * coupling]
+    )  # weight of an equal and of an unequal pair
     cut = w.size // 2
     halves = [_half(w[:cut], bonds), _half(w[cut:], bonds)]
     tie = TIE * np.abs(w).sum()
-    parts, total = zip(*(_facing(halves[k], halves[1 - k], bonds, tie) for k in (0, 1)), strict=True)
+    parts, total = zip(
+        *(_facing(halves[k], halves[1 - k], bonds, tie) for k in (0, 1)), strict=True
+    )
     return 0.5 * np.concatenate(parts) / total[0]
 
 
@@ -135,12 +154,17 @@ def _half(w: np.ndarray, bonds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _facing(mine: Any, other: Any, bonds: np.ndarray, tie: float) -> tuple[np.ndarray, float]:
     """Σ P sgn(S) x over this half's sites, and Σ P; only states with a first spin of +1, doubled by symmetry."""
     sums, weights = mine
-    mean = np.zeros(sums.shape[1:])  # of sgn(S) times weights of the other half and of the two bonds between
+    mean = np.zeros(
+        sums.shape[1:]
+    )  # of sgn(S) times weights of the other half and of the two bonds between
     total = 0.0
     for first, last in np.ndindex(other[0].shape[0], other[0].shape[2]):
         theirs = other[0][first, :, last]
         order = np.argsort(theirs)
-        theirs, below = theirs[order], np.concatenate([[0.0], np.cumsum(other[1][first, :, last][order])])
+        theirs, below = (
+            theirs[order],
+            np.concatenate([[0.0], np.cumsum(other[1][first, :, last][order])]),
+        )
         their_last = last if other[0].shape[2] > 1 else first  # a half of one site is its own end
         for end in range(sums.shape[2]):
             my_end = end if sums.shape[2] > 1 else 0
@@ -222,7 +246,9 @@ def bump(
         dominance=dominance,
         loss=float(constant - 0.5 * np.mean(pull * modes)),
         ipr=float(np.sum(field**4) / squares**2) if squares else 1 / field.size,
-        holds=bool(dominance < 1 and here > 0 and seen.all()),  # else it is at least one, but for rounding
+        holds=bool(
+            dominance < 1 and here > 0 and seen.all()
+        ),  # else it is at least one, but for rounding
     )
 
 
@@ -231,7 +257,9 @@ def _seen(stiffness: np.ndarray) -> np.ndarray:
     return stiffness > stiffness.size * np.finfo(np.float64).eps * stiffness.max()
 
 
-def hypercube_bump(task: Discrimination, site: int | tuple[int, ...] = 0, approximate: bool = False) -> Bump:
+def hypercube_bump(
+    task: Discrimination, site: int | tuple[int, ...] = 0, approximate: bool = False
+) -> Bump:
     """The single-bump steady state of one ReLU neuron on a task whose stimuli are ±1.
 
     Args:
@@ -252,16 +280,35 @@ def hypercube_bump(task: Discrimination, site: int | tuple[int, ...] = 0, approx
     if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
         got = Said(f"loss {task.loss!r}, labels {task.labels!r}, l1 = {task.l1}")
         advice = "Use loss='mse' and no L1 penalty."
-        refuse("The task of a bump", got, "mean squared error with one number a class and l1 = 0", advice)
+        refuse(
+            "The task of a bump",
+            got,
+            "mean squared error with one number a class and l1 = 0",
+            advice,
+        )
     for stimulus in task.stimuli:
         signs = isinstance(marginal := stimulus.marginal(), TwoPoint) and marginal.scale == 1
         if not (signs or approximate):
-            got, advice = Said(f"{stimulus!r} with marginal {marginal!r}"), "For nearly ±1 data set approximate=True."
+            got, advice = (
+                Said(f"{stimulus!r} with marginal {marginal!r}"),
+                "For nearly ±1 data set approximate=True.",
+            )
             refuse("Every stimulus for a bump", got, "±1 at each site", advice)
         if not (stimulus.sign_symmetric and stimulus.translation_invariant):
             advice = "Use a stimulus with both symmetries."
-            refuse("Every stimulus for a bump", stimulus, "sign symmetric and translation invariant", advice)
-    return bump([s.covariance() for s in task.stimuli], task.targets()[:, 0], task.priors, site, float(task.l2))
+            refuse(
+                "Every stimulus for a bump",
+                stimulus,
+                "sign symmetric and translation invariant",
+                advice,
+            )
+    return bump(
+        [s.covariance() for s in task.stimuli],
+        task.targets()[:, 0],
+        task.priors,
+        site,
+        float(task.l2),
+    )
 
 
 def ising_bump(j0: float, j1: float, distance: Any) -> np.ndarray:
@@ -299,7 +346,9 @@ class Iteration:
         return len(self.losses) - 1
 
 
-def fixed_point_iteration(flow: NeuronFlow, w: Any, tol: float = 1e-10, most: int = 500) -> Iteration:
+def fixed_point_iteration(
+    flow: NeuronFlow, w: Any, tol: float = 1e-10, most: int = 500
+) -> Iteration:
     """Solve for a steady state by freezing the response and solving the rest: w ← Σ̄⁻¹ 2Σ p_c y_c f_c(w).
 
     The loss is a difference of convex functions where no label is negative, and each step minimizes the upper bound in
@@ -338,7 +387,9 @@ def fixed_point_iteration(flow: NeuronFlow, w: Any, tol: float = 1e-10, most: in
 
 
 @jax.jit
-def _frozen_step(flow: NeuronFlow, inverse: Covariance, w: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _frozen_step(
+    flow: NeuronFlow, inverse: Covariance, w: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Loss at w, and the next iterate."""
     toward = jnp.zeros_like(w)
     for pull, response in zip(flow.pull, flow.responses, strict=True):
@@ -353,11 +404,16 @@ def _inverse(covariance: Covariance, ridge: float) -> Covariance:
     modes, vectors = np.linalg.eigh(values) if dense else (values, None)
     seen = _seen(modes + ridge)
     modes = np.where(seen, 1 / np.where(seen, modes + ridge, 1), 0)
-    return Covariance(jnp.asarray(modes if vectors is None else (vectors * modes) @ vectors.T), covariance.shape)
+    return Covariance(
+        jnp.asarray(modes if vectors is None else (vectors * modes) @ vectors.T), covariance.shape
+    )
 
 
 def bump_response(
-    covariance: np.ndarray, sites: Sequence[int], heights: Sequence[float], fourth: np.ndarray | None = None
+    covariance: np.ndarray,
+    sites: Sequence[int],
+    heights: Sequence[float],
+    fourth: np.ndarray | None = None,
 ) -> np.ndarray:
     """Response to a field with one, two or three nonzero entries, for any sign-symmetric law on {±1}^N.
 
@@ -377,7 +433,12 @@ def bump_response(
     """
     if not 1 <= len(sites) <= 3 or len(set(sites)) < len(sites) or len(heights) != len(sites):
         got = Said(f"sites {list(sites)} and heights {list(heights)}")
-        refuse("The bumps", got, "one to three different sites, a height each", "Use `enumerated_response` for more.")
+        refuse(
+            "The bumps",
+            got,
+            "one to three different sites, a height each",
+            "Use `enumerated_response` for more.",
+        )
     order = np.argsort(-np.abs(heights), kind="stable")
     sizes = np.append(np.abs(heights)[order], [0.0, 0.0])[:3]
     signs = np.sign(np.asarray(heights, np.float64)[order])
@@ -390,7 +451,12 @@ def bump_response(
         return 0.25 * (columns[0] + columns[1])
     if fourth is None:
         advice = "Give E[X_i X_j X_k X] as `fourth`; `ising_fourth` has it for Ising rings."
-        refuse("Three bumps of which none outweighs the others", list(heights), "given with a fourth moment", advice)
+        refuse(
+            "Three bumps of which none outweighs the others",
+            list(heights),
+            "given with a fourth moment",
+            advice,
+        )
     majority = 0.25 * (sum(columns) - np.prod(signs) * fourth)
     return majority if excess < 0 else 0.5 * (largest + majority)
 
@@ -398,6 +464,8 @@ def bump_response(
 def ising_fourth(size: int, coupling: float, sites: Sequence[int]) -> np.ndarray:
     """E[X_i X_j X_k X_l] of an Ising ring at every l, (size,): (t^D + t^(N−D))/(1 + t^N), D the two inner gaps."""
     t = np.tanh(coupling)
-    four = np.sort(np.concatenate([np.tile(sites, (size, 1)), np.arange(size)[:, None]], axis=1), axis=1)
+    four = np.sort(
+        np.concatenate([np.tile(sites, (size, 1)), np.arange(size)[:, None]], axis=1), axis=1
+    )
     inner = four[:, 1] - four[:, 0] + four[:, 3] - four[:, 2]
     return (t**inner + t ** (size - inner)) / (1 + t**size)

@@ -44,7 +44,11 @@ class ExactIsing(NeuronTheory):
 
     frequencies: int = declare(
         256,
-        Count(LEAST_FREQUENCIES, MOST_FREQUENCIES, "256 is right for 40 sites or more; cost grows in proportion."),
+        Count(
+            LEAST_FREQUENCIES,
+            MOST_FREQUENCIES,
+            "256 is right for 40 sites or more; cost grows in proportion.",
+        ),
         symbol="M",
         help="frequencies of the Fourier inversion",
     )
@@ -83,7 +87,9 @@ class SummedResponse(Response):
         other = other * (1 + t * columns[:, -1])
         weight = one[:, None] * other[None, :] * (1 + t * rows[:, -1:] * columns[None, :, 0])
         pull = weight * jnp.sign((rows @ w[:half])[:, None] + (columns @ w[half:])[None, :])
-        return jnp.concatenate([jnp.sum(pull, axis=1) @ rows, jnp.sum(pull, axis=0) @ columns]) / (2 * jnp.sum(weight))
+        return jnp.concatenate([jnp.sum(pull, axis=1) @ rows, jnp.sum(pull, axis=0) @ columns]) / (
+            2 * jnp.sum(weight)
+        )
 
 
 class IsingResponse(Response):
@@ -259,5 +265,7 @@ def smooth_response(
     n = np.arange(1, num)
     series = (-1.0) ** n * np.fft.rfft(np.asarray(h(points + bias), np.float64))[1:num] / (2 * num)
     with jax.enable_x64(True):
-        moments = np.asarray(odd_moments(jnp.asarray(w[:, None] * (np.pi * n / half)[None, :]), coupling))
+        moments = np.asarray(
+            odd_moments(jnp.asarray(w[:, None] * (np.pi * n / half)[None, :]), coupling)
+        )
     return -2 * moments @ series.imag

@@ -97,7 +97,9 @@ class LinearResponse(NeuronTheory):
         """The response of one class."""
         slope = self.slope_of(stimulus)
         with jax.enable_x64(True):
-            covariance = covariance_of(np.asarray(stimulus.covariance(), np.float64), stimulus.shape)
+            covariance = covariance_of(
+                np.asarray(stimulus.covariance(), np.float64), stimulus.shape
+            )
             return LinearNeuron(covariance, jnp.asarray(slope, jnp.float64))
 
 
@@ -137,7 +139,9 @@ def check_waves(name: str, task: Discrimination) -> None:
     """Refuse a task of one ReLU neuron whose flow does not leave plane waves apart."""
     check_neuron(name, task, SingleNeuron())  # pyright: ignore[reportCallIssue]
     if task.l1 != 0:
-        refuse(f"`l1` for {name}", task.l1, "zero", "That penalty mixes all frequencies; use `solve`.")
+        refuse(
+            f"`l1` for {name}", task.l1, "zero", "That penalty mixes all frequencies; use `solve`."
+        )
     for stimulus in task.stimuli:
         if not stimulus.translation_invariant:
             got = Said(f"{stimulus!r}, which is not")
@@ -160,8 +164,17 @@ def pull_of(name: str, task: Discrimination, negative: bool = False) -> Pull:
     if len(marked) != 1 or (pushing and not (negative and len(labels) == 2 and task.l2 == 0)):
         got = Said(f"labels {', '.join(f'{label:g}' for label in labels)}")
         expected = "zero except for one positive"
-        expected += ", or of two classes without a penalty one positive and one negative" if negative else ""
-        refuse(f"The labels for {name}", got, expected, "Two classes have labels (0, 1); other tasks: use `solve`.")
+        expected += (
+            ", or of two classes without a penalty one positive and one negative"
+            if negative
+            else ""
+        )
+        refuse(
+            f"The labels for {name}",
+            got,
+            expected,
+            "Two classes have labels (0, 1); other tasks: use `solve`.",
+        )
     chosen = marked[0]
     rest = np.zeros(task.shape)
     for c, stimulus in enumerate(task.stimuli):
@@ -171,7 +184,9 @@ def pull_of(name: str, task: Discrimination, negative: bool = False) -> Pull:
     pull = Pull(task.stimuli[chosen], priors[chosen], float(labels[chosen]), rest, ridge)
     if not pushing:
         return pull
-    return dataclasses.replace(pull, other=task.stimuli[pushing[0]], against=-float(labels[pushing[0]]))
+    return dataclasses.replace(
+        pull, other=task.stimuli[pushing[0]], against=-float(labels[pushing[0]])
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,7 +250,10 @@ class Sinusoid:
     @property
     def alike(self) -> tuple[tuple[int, ...], ...]:
         """Other frequencies of the same ratio."""
-        others = {_half(tuple(map(int, other)), self.shape) for other in np.argwhere(self.modes.same(self.frequency))}
+        others = {
+            _half(tuple(map(int, other)), self.shape)
+            for other in np.argwhere(self.modes.same(self.frequency))
+        }
         others.discard(_half(_wrapped(self.frequency, self.shape), self.shape))
         return tuple(_signed(other, self.shape) for other in sorted(others))
 
@@ -339,7 +357,12 @@ def winning_mode(task: Discrimination, theory: LinearResponse | None = None) -> 
     found = sinusoids(task, theory)
     if not found:
         got = Said("a negative label that outweighs the positive one at every frequency")
-        refuse("The task", got, "one in which some wave is pulled more than pushed", "Exchange the labels.")
+        refuse(
+            "The task",
+            got,
+            "one in which some wave is pulled more than pushed",
+            "Exchange the labels.",
+        )
     return found[0]
 
 
@@ -385,7 +408,12 @@ def _signed(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 def _wrapped(frequency: int | tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     given = (frequency,) if isinstance(frequency, int) else tuple(frequency)
     if len(given) != len(shape):
-        refuse("`frequency`", frequency, f"{len(shape)} whole numbers", "Give the cycles around each axis.")
+        refuse(
+            "`frequency`",
+            frequency,
+            f"{len(shape)} whole numbers",
+            "Give the cycles around each axis.",
+        )
     return tuple(k % n for k, n in zip(given, shape, strict=True))
 
 

@@ -51,7 +51,12 @@ def atoms(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray]:
     if num > LARGEST_NUMBER or num * stimulus.size > LARGEST_TABLE:
         got = Said(f"{num} atoms on {stimulus.size} sites")
         expected = f"one with at most {LARGEST_NUMBER} atoms and {LARGEST_TABLE} numbers in all"
-        refuse("A stimulus for a sum over atoms", got, expected, "Take fewer lengths, or a smaller lattice.")
+        refuse(
+            "A stimulus for a sum over atoms",
+            got,
+            expected,
+            "Take fewer lengths, or a smaller lattice.",
+        )
     covered = np.ones((1, 1))
     for intervals in _intervals(stimulus):
         covered = np.kron(covered, intervals)
@@ -72,10 +77,18 @@ def num_atoms(stimulus: SinglePulse | BlockPulse) -> int:
 def _intervals(stimulus: SinglePulse | BlockPulse) -> list[np.ndarray]:
     """For each axis, the intervals on it that a pulse covers, one a row; all are equally likely."""
     if isinstance(stimulus, BlockPulse):
-        return [np.kron(np.eye(n // stimulus.length), np.ones((1, stimulus.length))) for n in stimulus.shape]
+        return [
+            np.kron(np.eye(n // stimulus.length), np.ones((1, stimulus.length)))
+            for n in stimulus.shape
+        ]
     lengths = np.arange(stimulus.shortest, stimulus.longest + 1)[:, None, None]
-    after = [(np.arange(n)[None, :] - np.arange(n)[:, None]) % n for n in stimulus.shape]  # sites after the start
-    return [(d < lengths).reshape(-1, n).astype(float) for d, n in zip(after, stimulus.shape, strict=True)]
+    after = [
+        (np.arange(n)[None, :] - np.arange(n)[:, None]) % n for n in stimulus.shape
+    ]  # sites after the start
+    return [
+        (d < lengths).reshape(-1, n).astype(float)
+        for d, n in zip(after, stimulus.shape, strict=True)
+    ]
 
 
 def pulse_response(w: np.ndarray, stimulus: Stimulus) -> np.ndarray:
@@ -155,7 +168,9 @@ class ExactPulse(Theory):
         return summed_flow(task, network, [atoms(stimulus) for stimulus in task.stimuli])
 
 
-def summed_flow(task: Discrimination, network: Network, found: list[tuple[np.ndarray, np.ndarray]]) -> PulseFlow:
+def summed_flow(
+    task: Discrimination, network: Network, found: list[tuple[np.ndarray, np.ndarray]]
+) -> PulseFlow:
     """The flow of a task from the patterns of each class, (num, size), and their probabilities, (num,)."""
 
     def leaf(value: Any) -> jax.Array:
@@ -164,7 +179,11 @@ def summed_flow(task: Discrimination, network: Network, found: list[tuple[np.nda
     with jax.enable_x64(True):
         return PulseFlow(
             x=leaf(np.concatenate([x for x, _ in found])),
-            p=leaf(np.concatenate([prior * p for prior, (_, p) in zip(task.priors, found, strict=True)])),
+            p=leaf(
+                np.concatenate(
+                    [prior * p for prior, (_, p) in zip(task.priors, found, strict=True)]
+                )
+            ),
             targets=leaf(np.repeat(task.targets(), [len(p) for _, p in found], axis=0)),
             network=jax.tree.map(leaf, network),
             task=jax.tree.map(leaf, task),
