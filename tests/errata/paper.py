@@ -84,7 +84,10 @@ def ising_sign():
 def heavy_tails():
     def moment(order, k, top):  # of |x|, whose distribution function is x(1 + x^k)^(−1/k)
         parts = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5]
-        density = lambda x: x**order * (1 + x**k) ** (-1 / k - 1)
+
+        def density(x):
+            return x**order * (1 + x**k) ** (-1 / k - 1)
+
         return sum(
             integral(density, a, min(b, top))
             for a, b in zip(parts, parts[1:], strict=False)
@@ -287,7 +290,10 @@ def class_of_the_row():
 )
 def shell():
     dim = 40
-    density = lambda u: (1 - u * u) ** ((dim - 3) / 2)
+
+    def density(u):
+        return (1 - u * u) ** ((dim - 3) / 2)
+
     square = integral(lambda u: u * u * density(u), -1, 1) / integral(
         density, -1, 1
     )  # of a coordinate of U
@@ -320,7 +326,10 @@ def student_mean():
 )
 def elliptical_flow():
     w, c = field(), student_mean()
-    loss = lambda w: 0.5 - 0.5 * c * root(w, SIGMA1) + 0.25 * w @ (SIGMA0 + SIGMA1) @ w
+
+    def loss(w):
+        return 0.5 - 0.5 * c * root(w, SIGMA1) + 0.25 * w @ (SIGMA0 + SIGMA1) @ w
+
     exact = -slopes(loss, w)
     printed = SIGMA1 @ w / root(w, SIGMA1) - 0.5 * (SIGMA0 + SIGMA1) @ w
     what = r"flow on Student's $t_5$, by differences of the loss, $\mathrm E[\mathrm{ReLU}]$ by quadrature"
@@ -336,7 +345,10 @@ def elliptical_flow():
 def steady_ratio():
     c = student_mean()
     lambda0, lambda1 = SIGMA0.sum(axis=0)[0], SIGMA1.sum(axis=0)[0]
-    loss = lambda u: 0.5 - 0.5 * c * math.sqrt(lambda1) * u + 0.25 * (lambda0 + lambda1) * u * u
+
+    def loss(u):
+        return 0.5 - 0.5 * c * math.sqrt(lambda1) * u + 0.25 * (lambda0 + lambda1) * u * u
+
     u = scipy.optimize.minimize_scalar(
         loss, bounds=(0, 2), method="bounded", options={"xatol": 1e-12}
     ).x
@@ -360,8 +372,11 @@ def saddles():
     sigma0, sigma1 = (lf.lattice.matrix(stimulus.covariance()) for stimulus in task.stimuli)
     wave = next(wave for wave in lf.theory.sinusoids(task) if wave.frequency == (1,))
     w, flat = wave.field(0.3), np.full(40, 1 / math.sqrt(40))
-    speed = lambda e: flat @ (sigma1 @ (w + e * flat) / root(w + e * flat, sigma1) * half_mean()
-                              - 0.5 * (sigma0 + sigma1) @ (w + e * flat))  # fmt: skip
+
+    def speed(e):
+        return flat @ (sigma1 @ (w + e * flat) / root(w + e * flat, sigma1) * half_mean()
+                                  - 0.5 * (sigma0 + sigma1) @ (w + e * flat))  # fmt: skip
+
     exact = float(slopes(speed, 0.0, 1e-3))
     what = "growth rate of a flat perturbation on the sinusoid of frequency 1, ξ = (1, 2), by differences; "
     what += "at most 0 if it were stable"
