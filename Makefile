@@ -11,10 +11,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL:
-.PHONY: help test reproduce app docs bench errata lint typecheck format lock clean
+.PHONY: help test test-all reproduce app docs bench errata lint typecheck format lock clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
 
 # Sets $$python to the interpreter to make .venv with, or says what to do and fails. Python 3.11 to 3.14 have
 # wheels in the locks; among those the newest wins, and anything newer is a last resort. A name on PATH
@@ -69,21 +69,30 @@ define environment
 	fi
 endef
 
-test: ## check style, types and tests
+# $(call tests,MARKS): style, types, and the tests whose marks fit, those that need a browser last.
+define tests
 	$(call environment,dev)
 	@echo "== ruff check";          $(BIN)/ruff check
 	@echo "== ruff format --check"; $(BIN)/ruff format --check
 	@echo "== pyright";             $(BIN)/pyright
-	@echo "== pytest: unit tests and doctests"; $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules src tests -m "not browser"
+	@echo "== pytest: unit tests and doctests"; \
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=30 --doctest-modules src tests -m "not browser$(1)"
 	@echo "== pytest: browser tests"; \
 	browser=$$(scripts/browser.sh) && status=0 || status=$$?; \
 	case $$status in \
-	0) LOCALFIELDS_BROWSER="$$browser" $(BIN)/pytest tests -m browser && status=0 || status=$$?; \
+	0) LOCALFIELDS_BROWSER="$$browser" $(BIN)/pytest --durations=30 tests -m "browser$(1)" && status=0 || status=$$?; \
 	   if [ $$status = 5 ]; then echo "There is a Chromium, but no browser test was collected." >&2; fi; \
 	   exit $$status;; \
 	3) echo; echo "SKIPPED: browser tests (no Chromium; the reason is above). Everything else passed.";; \
 	*) exit $$status;; \
 	esac
+endef
+
+test: ## check style, types and behavior: all tests but the slow ones
+	$(call tests, and not slow)
+
+test-all: ## check everything: all tests
+	$(call tests)
 
 reproduce: ## recompute every result of the project
 	$(call environment,reproduce)
@@ -125,5 +134,5 @@ lock: ## resolve the dependencies again (requirements/lock.sh --upgrade moves to
 	@requirements/lock.sh
 
 clean: ## remove the environment, caches and builds, not results
-	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis .benchmarks build dist site
+	@rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis .benchmarks build dist site
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

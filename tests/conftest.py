@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import time
 import zlib
 from pathlib import Path
 from typing import Any, Self
@@ -15,8 +16,11 @@ import pytest
 from beartype import BeartypeConf, beartype
 
 ROOT = Path(__file__).parents[1]
-CACHE = ROOT / ".cache"
+UNUSED = 30 * 24 * 3600  # seconds after which a compiled program that no test has read is deleted
 MEMORY = 2 * 10**9  # bytes of a process, above which compiled programs are let go
+
+# Rooms whose tests look at files, pages, messages and processes, and at numbers only to compare runs of their own.
+HASTY = ("app", "cli", "experiments", "skeletons", "store")
 
 # Files that take longest, by processor time. They come first, so that workers that take a file at a time end together.
 SLOW = (
@@ -53,20 +57,19 @@ def checked(function):
     return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
 
 
-os.environ["XDG_CACHE_HOME"] = str(
-    CACHE
-)  # so that all processes that tests start share their compiled programs
-os.environ.setdefault(
-    "EQX_ON_ERROR", "off"
-)  # as the command line sets it, before equinox is imported
+# Compiled programs are shared by all clones and by all processes that tests start. They are apart from those of the
+# user's own runs, since tests kill processes, which may leave a file half written. Whatever else would go to the
+# user's cache (fonts of matplotlib) stays in the clone.
+user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+os.environ.setdefault("LOCALFIELDS_CACHE", str(user_cache / "localfields" / "tests"))
+os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")
+os.environ.setdefault("EQX_ON_ERROR", "off")  # as the command line does, before equinox is imported
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jaxtyping.install_import_hook("localfields", f"{__name__}.checked")
 
 
 def pytest_configure(config):
-    CACHE.mkdir(exist_ok=True)
-    (CACHE / ".gitignore").write_text("*\n")
     from localfields._start import use_compilation_cache
 
     use_compilation_cache()
@@ -76,10 +79,29 @@ def pytest_configure(config):
     )
 
 
+def pytest_sessionfinish(session):
+    """Delete compiled programs of code that has changed, which nothing reads any more."""
+    if not hasattr(session.config, "workerinput"):
+        oldest = time.time() - UNUSED
+        for file in Path(os.environ["LOCALFIELDS_CACHE"]).rglob("*-cache"):
+            if file.stat().st_atime < oldest:
+                file.unlink(missing_ok=True)
+
+
 def pytest_collection_modifyitems(items):
     place = {str(ROOT / name): rank for rank, name in enumerate(SLOW)}
     assert all(map(os.path.isfile, place)), "a slow file has moved: name it anew"
     items.sort(key=lambda item: place.get(str(item.path), len(SLOW)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Compile without optimizing where programs are tiny; in other rooms, from where that began, anew."""
+    hasty = any(ROOT / "tests" / room in item.path.parents for room in HASTY)
+    if hasty != jax.config.read("jax_disable_most_optimizations"):
+        jax.clear_caches()
+        jax.config.update("jax_disable_most_optimizations", hasty)
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(int(hasty))  # of processes to be started
 
 
 @pytest.fixture(scope="module", autouse=True)

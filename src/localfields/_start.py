@@ -79,7 +79,10 @@ def leave_checks_out() -> None:
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs between runs, apart for each kind of processor."""
+    """Keep compiled programs between runs, apart for each kind of processor.
+
+    They are in the folder that the variable LOCALFIELDS_CACHE names, by default `localfields` in the user's cache.
+    """
     import hashlib
     import platform
 
@@ -92,6 +95,7 @@ def use_compilation_cache() -> None:
         else []
     )
     cpu = hashlib.sha256("".join([platform.machine(), *flags[:1]]).encode()).hexdigest()[:12]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    jax.config.update("jax_compilation_cache_dir", str(base / "localfields" / f"jax-{cpu}"))
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(os.environ.get("LOCALFIELDS_CACHE") or user / "localfields")
+    jax.config.update("jax_compilation_cache_dir", str(folder / f"jax-{cpu}"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

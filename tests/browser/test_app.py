@@ -165,6 +165,7 @@ def test_a_field_is_born(visit):
     one.shoot("localized")
 
 
+@pytest.mark.slow
 def test_a_wave_is_born(visit):
     one = visit(texts=presets()["A wave is born (Gaussian)"])
     predicted(one, "oscillatory")
@@ -197,6 +198,7 @@ def test_a_slider_changes_the_law(visit):
     predicted(one, "oscillatory")
 
 
+@pytest.mark.slow
 def test_pause_scrub_go_on_and_cancel(visit):
     one = visit(texts=LONG)
     predicted(one, "localized")
@@ -226,6 +228,7 @@ def test_pause_scrub_go_on_and_cancel(visit):
     assert one.complaints == []
 
 
+@pytest.mark.slow
 def test_two_runs_side_by_side_and_a_link_to_both(visit):
     texts = presets()["A bump is born (NLGP, gain 100)"]
     one = visit(texts=texts)
@@ -254,6 +257,7 @@ def test_two_runs_side_by_side_and_a_link_to_both(visit):
     )
 
 
+@pytest.mark.slow
 def test_what_it_copies(visit):
     one = visit(texts=LONG)
     one.button("Command").click()
@@ -269,6 +273,7 @@ def test_what_it_copies(visit):
     assert text == one.page.get_by_label("to copy").input_value()
 
 
+@pytest.mark.slow
 def test_downloads_open(visit):
     one = visit()
     one.button("Start").click()
@@ -284,6 +289,7 @@ def test_downloads_open(visit):
     assert picture.tag.endswith("svg") and len(list(picture.iter())) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "says"),
     [
@@ -302,6 +308,7 @@ def test_a_wrong_link_gives_a_message(visit, query, says):
     one.button("Start").wait_for()
 
 
+@pytest.mark.slow
 def test_fields_on_a_torus(visit):
     one = visit(texts=presets()["fig1: committee"] | {"steps": "400"})
     one.button("Start").click()
@@ -310,6 +317,7 @@ def test_fields_on_a_torus(visit):
     one.shoot("torus")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "theme"), [(390, "default"), (390, "dark"), (1280, "dark")])
 def test_it_fits_and_can_be_read(visit, width, theme):
     one = visit(path=f"?{to_query(presets()['fig3: Ising'])}&theme={theme}", width=width)
@@ -322,6 +330,7 @@ def test_it_fits_and_can_be_read(visit, width, theme):
     assert dark == (theme == "dark")
 
 
+@pytest.mark.slow
 def test_the_phase_diagram_fills_and_a_cell_opens(visit):
     """Two by two quick cells, computed in the background; stored, they are there at once for the next visitor."""
     query = "?stimulus=nlgp&across=gain&up=xi&x=0.01,100,2&y=0.7,1,2&steps=200&members=2"
@@ -360,6 +369,7 @@ def test_the_phase_diagram_fills_and_a_cell_opens(visit):
     assert one.page.get_by_label("steps").input_value() == "200"
 
 
+@pytest.mark.slow
 def test_stored_runs_are_listed_and_open(visit):
     first = visit()
     first.button("Start").click()

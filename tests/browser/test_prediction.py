@@ -8,7 +8,7 @@ from localfields.cli import main
 
 from .test_report import CONTRAST, SCREENS
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

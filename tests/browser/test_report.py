@@ -13,7 +13,13 @@ from localfields.figures.report import write_report
 pytestmark = pytest.mark.browser
 
 SCREENS = Path(__file__).parents[2] / "report" / "screens"
-VIEWS = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
+VIEWS = [
+    (1280, "light"),
+    *(
+        pytest.param(view, marks=pytest.mark.slow)
+        for view in ((1280, "dark"), (390, "light"), (390, "dark"))
+    ),
+]
 
 # Colors of the text that a selector's elements show, and of what lies behind it, with opacity carried out.
 CONTRAST = """

@@ -419,7 +419,7 @@ def test_the_compiled_flow_is_kept_between_runs(run, folder, monkeypatch):
     )  # with checks of the integrator's own it could not be kept
     done = run(
         *"predict gaussian --shape 6 --xi 0.5,1 --starts 1".split(),
-        env={"XDG_CACHE_HOME": str(folder)},
+        env={"XDG_CACHE_HOME": str(folder), "LOCALFIELDS_CACHE": ""},
     )
     assert done.returncode == 0, done.stderr
     assert list(folder.rglob("jit__follow*"))

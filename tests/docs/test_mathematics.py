@@ -9,7 +9,7 @@ import threading
 import pytest
 from playwright.sync_api import sync_playwright
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 QUIET = [
     "--disable-background-networking",
