@@ -33,7 +33,7 @@ def milliseconds(call, rounds=9):
 
 
 def step(task, **more):
-    record = lf.Record(every=10**9, what=("ipr",))
+    record = lf.Record(every=10**9, quantities=("ipr",))
     settings = {"steps": STEPS, "batch": BATCH, "members": MEMBERS, "learning_rate": 0.05} | more
     times = [
         lf.train(task, lf.networks.SingleNeuron(), record=record, seed=turn, **settings).manifest[

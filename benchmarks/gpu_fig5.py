@@ -23,7 +23,7 @@ def train(name, seeds, steps, batch):
     family = FAMILIES[name]
     starts = tuple(range(len(family.values) * seeds))
     network = lf.networks.SingleNeuron(init_scale=0.001)
-    record = lf.Record(every=steps, what=("ipr",))
+    record = lf.Record(every=steps, quantities=("ipr",))
     more = {"learning_rate": RATE, "steps": steps, "batch": batch, "seed": starts, "record": record}
     run = lf.train(family.task(seeds), network, estimator="independent", **more)
     ipr = run.ipr[:, -1, 0].astype(float).reshape(len(family.values), seeds)

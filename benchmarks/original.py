@@ -124,7 +124,7 @@ def draw_original(code: Any, steps: int) -> None:
 
 def train_ours(task: Any, members: int, steps: int, estimator: str, batch: int) -> Any:
     """As many runs of ours at once."""
-    record = lf.Record(every=steps, what=("ipr",))
+    record = lf.Record(every=steps, quantities=("ipr",))
     more = {
         "learning_rate": RATE,
         "steps": steps,

@@ -102,7 +102,7 @@ def trained(task: lf.Discrimination, largest_rate: float) -> tuple[str, float]:
         members=MEMBERS,
         seed=1,
         estimator="orbit" if symmetric else "independent",
-        record=lf.Record(every=steps // 50, what=("ipr",)),
+        record=lf.Record(every=steps // 50, quantities=("ipr",)),
     )
     ipr = float(np.median(run.ipr[:, -5:, 0]))
     return ("localized" if ipr > localized_from(task.size) else "oscillatory"), ipr

@@ -20,7 +20,9 @@ def of_family(family, value):
     one = fig5.Family(family.name, (value,), {"paper": 1}, family.draws)
     method = fig5.experiments("paper")["kur" if family is fig5.KURS else "nlgp"].method
     task = member(one.task(1), 0)
-    return fig5.Experiment(task, fig5.NETWORK, method.replace(members=1, seed=0, what=("weights",)))
+    return fig5.Experiment(
+        task, fig5.NETWORK, method.replace(members=1, seed=0, quantities=("weights",))
+    )
 
 
 CASES = {

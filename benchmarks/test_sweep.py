@@ -63,7 +63,7 @@ def test_a_sweep_against_single_runs(estimator, steps, limit, report, tmp_path):
 
 def training(estimator, steps):
     return lf.Training(
-        steps=steps, batch=BATCH, every=10**6, what=("ipr",), evaluate=2, estimator=estimator
+        steps=steps, batch=BATCH, every=10**6, quantities=("ipr",), evaluate=2, estimator=estimator
     )
 
 
@@ -92,7 +92,7 @@ def test_a_step_of_a_sweep_against_single_steps(estimator, report, tmp_path):
 def test_what_a_point_costs_beside_its_training(chunk, report, tmp_path):
     """Value, digest, program, store: milliseconds a point of one step, by how many run together."""
     task = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=1) for xi in (1, 3)))
-    method = lf.Training(steps=1, batch=2, every=10, what=("ipr", "loss"), evaluate=2)
+    method = lf.Training(steps=1, batch=2, every=10, quantities=("ipr", "loss"), evaluate=2)
     points = {1: 32, 16: 128, 64: 512, 256: 1024}[chunk]
     axes = {"gain": [1 + i / 100 for i in range(points // 8)]}
     run_sweep(

@@ -14,7 +14,7 @@ from localfields._prng import make_key
 from localfields.training.estimators import orbit, orbit_extra, sampled
 
 NEURON = lf.networks.SingleNeuron()
-QUIET = lf.Record(every=10**9, what=("ipr",))
+QUIET = lf.Record(every=10**9, quantities=("ipr",))
 
 
 def nlgp(xi, shape=(40,), gain=100.0):

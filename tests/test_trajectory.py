@@ -65,8 +65,8 @@ def trajectory(shape=(6,), swept=False, bad=False):
     series = {
         "weights": rng.normal(size=(*lead, NEURONS, *shape)),
         "biases": rng.normal(size=(*lead, NEURONS)),
-        "second": rng.normal(size=(*lead, OUTPUTS, NEURONS)),
-        "offset": rng.normal(size=(*lead, OUTPUTS)),
+        "readout": rng.normal(size=(*lead, OUTPUTS, NEURONS)),
+        "readout_bias": rng.normal(size=(*lead, OUTPUTS)),
         "loss": rng.uniform(size=lead),
         "accuracy": rng.uniform(size=lead),
         "norm": rng.uniform(size=(*lead, NEURONS)),
@@ -88,7 +88,7 @@ def trajectory(shape=(6,), swept=False, bad=False):
 def test_properties():
     run = trajectory((4, 6))
     assert (run.shape, run.num_members) == ((4, 6), MEMBERS)
-    for name in ("weights", "biases", "second", "loss", "accuracy"):
+    for name in ("weights", "biases", "readout", "loss", "accuracy"):
         assert getattr(run, name) is run.series[name]
     assert run.ipr.shape == (MEMBERS, TIMES, NEURONS) and run.peak.shape == (
         MEMBERS,
@@ -109,7 +109,7 @@ def test_recorded_reductions_are_used_without_weights():
     assert run.ipr is ipr and run.peak is peak
 
 
-@pytest.mark.parametrize("name", ("weights", "biases", "second", "loss", "accuracy"))
+@pytest.mark.parametrize("name", ("weights", "biases", "readout", "loss", "accuracy"))
 def test_what_was_not_recorded_is_refused(name):
     run = trajectory()
     del run.series[name]

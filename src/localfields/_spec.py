@@ -167,7 +167,7 @@ class Spec(eqx.Module):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Turn what a user may give into plain field values, where that takes several fields at once."""
         return given
 
@@ -249,7 +249,7 @@ def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dic
     given |= kwargs
     for field, _ in declared:
         given.setdefault(field.name, field.default)
-    given = cls.settle(given)
+    given = cls.normalize_fields(given)
     return {field.name: say.kind.check(field.name, given[field.name]) for field, say in declared}
 
 

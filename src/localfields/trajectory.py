@@ -82,7 +82,7 @@ class Trajectory:
         times: Flow time = steps × learning rate; (time,), or (member, time) when the learning rate was swept.
         initial: Fields at the start, (member, neuron, *shape).
         final: Fields at the end, the same.
-        series: What was recorded, each (member, time, …): `weights`, `biases`, `second`, `loss`, `accuracy`, `ipr`, ….
+        series: What was recorded, each (member, time, …): `weights`, `biases`, `readout`, `loss`, `accuracy`, `ipr`, ….
         outcome: One a member.
         specification: The plain values that made it.
         manifest: Versions, device, precision, seconds.
@@ -122,9 +122,9 @@ class Trajectory:
         return self._get("biases")
 
     @property
-    def second(self) -> np.ndarray:
+    def readout(self) -> np.ndarray:
         """Second layer, (member, time, output, neuron)."""
-        return self._get("second")
+        return self._get("readout")
 
     @property
     def loss(self) -> np.ndarray:
@@ -154,7 +154,7 @@ class Trajectory:
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self.series:
-            advice = f"Record it: `Record(what=(…, '{name}'))`, where the network has it."
+            advice = f"Record it: `Record(quantities=(…, '{name}'))`, where the network has it."
             refuse(f"`{name}`", Said("a trajectory without it"), "recorded", advice)
         return self.series[name]
 
@@ -178,8 +178,8 @@ class Trajectory:
         axes = {
             "weights": ["member", "time", "neuron", *space],
             "biases": ["member", "time", "neuron"],
-            "second": ["member", "time", "output", "neuron"],
-            "offset": ["member", "time", "output"],
+            "readout": ["member", "time", "output", "neuron"],
+            "readout_bias": ["member", "time", "output"],
             "loss": ["member", "time"],
             "accuracy": ["member", "time"],
             "ipr": ["member", "time", "neuron"],

@@ -47,7 +47,8 @@ def test_options_and_a_file_name_the_same_run(folder, capsys):
 
 
 def test_every_option_reaches_the_experiment():
-    options = "--network committee --hidden 4 --init-scale 0.1 --l2 0.01 --members 2 --what ipr,loss --rest 0.001"
+    options = "--network committee --hidden 4 --init-scale 0.1 --l2 0.01 --members 2 "
+    options += "--quantities ipr,loss --stop-tol 0.001"
     main(
         [
             "run",
@@ -65,7 +66,12 @@ def test_every_option_reaches_the_experiment():
     (entry,) = lf.Store("kept").list()
     one = lf.Experiment.of(entry.spec)
     assert (one.network.hidden, one.network.init_scale, one.task.l2) == (4, 0.1, 0.01)
-    assert (one.method.members, set(one.method.what), one.method.rest, one.method.seed) == (
+    assert (
+        one.method.members,
+        set(one.method.quantities),
+        one.method.stop_tol,
+        one.method.seed,
+    ) == (
         2,
         {"ipr", "loss"},
         0.001,
@@ -81,7 +87,7 @@ def test_ctrl_c_keeps_what_was_done(folder):
         "import os, signal, sys\n"
         "from localfields.cli import _run, main\n"
         "from localfields.training import loop\n"
-        "loop.SYNC = 0.0\n"
+        "loop.POLL_INTERVAL = 0.0\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background inherits its absence
         "seen = []\n"
         "def show(self, progress):\n"
@@ -113,7 +119,7 @@ MISTAKES = [
     ("nlpg --xi 1,2", "Did you mean `nlgp`"),
     ("nlgp --xi 0.3,0.7 --stpes 3", "--steps"),
     ("nlgp --xi 0.3,0.7 --out run.pkl", ".npz"),
-    ("nlgp --xi 0.3,0.7 --what wights", "weights"),
+    ("nlgp --xi 0.3,0.7 --quantities wights", "weights"),
     ("nlgp --xi 0.3,0.7 --seed -1", "`seed`"),
 ]
 

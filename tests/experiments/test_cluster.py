@@ -47,7 +47,7 @@ def check_complete(found, here):
 
 def test_a_task_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "localfields.training.loop.SYNC", 0.0
+        "localfields.training.loop.POLL_INTERVAL", 0.0
     )  # looks at cancel at every record, however fast
     looks, told = [], []
     assert (

@@ -43,7 +43,7 @@ MANY = {
         lf.Discrimination(lf.stimuli.Copula((8,), marginal_law="laplace", xi=1), NLGP.stimuli[0])
     ),
     "recorded": Experiment(
-        ISING, NEURON, QUICK.replace(what=("ipr", "loss"), rest=1e-3, estimator="exact")
+        ISING, NEURON, QUICK.replace(quantities=("ipr", "loss"), stop_tol=1e-3, estimator="exact")
     ),
     "initial": Experiment(ISING, NEURON, QUICK, initial=np.linspace(-1, 1, 8)[None]),
     "solution": Experiment(
@@ -132,7 +132,8 @@ def test_ways_to_write_the_same():
     ]
     assert len({Experiment(ISING, method=one).digest for one in same}) == 1
     named = [
-        Training(what=what) for what in (("loss", "ipr"), ["ipr", "loss"], ("ipr", "loss", "ipr"))
+        Training(quantities=quantities)
+        for quantities in (("loss", "ipr"), ["ipr", "loss"], ("ipr", "loss", "ipr"))
     ]
     assert len({Experiment(ISING, method=one).digest for one in named}) == 1
     seeds = [Training(seed=seed) for seed in ((5, 9), [5, 9], np.array([5, 9]), (5.0, 9))]
@@ -152,16 +153,16 @@ CHANGES = {
         "seed": 1,
         "estimator": "exact",
         "optimizer": "adam",
-        "rest": 0.1,
+        "stop_tol": 0.1,
         "every": 4,
-        "what": ("loss",),
+        "quantities": ("loss",),
         "evaluate": 11,
     },
     Solution: {
         "theory": lf.theory.ExactIsing(),
         "times": [0.0, 1.0],
         "until": 2.0,
-        "rest": 0.1,
+        "stop_tol": 0.1,
         "members": 2,
         "seed": 1,
         "tolerance": 1e-7,
@@ -277,15 +278,15 @@ FIELDS = [
     (Training, {"optimizer": "adm"}, "Did you mean `adam`?"),
     (
         Training,
-        {"what": "loss"},
-        "`what` must be a list of names, got 'loss'. For example ['weights'].",
+        {"quantities": "loss"},
+        "`quantities` must be a list of names, got 'loss'. For example ['weights'].",
     ),
-    (Training, {"what": ["los"]}, "Did you mean `loss`?"),
-    (Training, {"what": [["loss"]]}, "A name in `what`"),
-    (Training, {"rest": [0.1, 0.2]}, "`rest` must be one number"),
-    (Training, {"rest": -0.1}, "`rest` must be zero or positive"),
+    (Training, {"quantities": ["los"]}, "Did you mean `loss`?"),
+    (Training, {"quantities": [["loss"]]}, "A name in `quantities`"),
+    (Training, {"stop_tol": [0.1, 0.2]}, "`stop_tol` must be one number"),
+    (Training, {"stop_tol": -0.1}, "`stop_tol` must be zero or positive"),
     (Solution, {"until": [1, 2]}, "`until` must be one number"),
-    (Solution, {"rest": [0.1]}, "`rest` must be one number"),
+    (Solution, {"stop_tol": [0.1]}, "`stop_tol` must be one number"),
     (Solution, {"tolerance": 1}, "`tolerance` must be a number above 1e-14 and below 0.1"),
     (Solution, {"tolerance": [1e-3, 1e-4]}, "`tolerance` must be one number"),
     (Solution, {"theory": "exakt-ising"}, "Did you mean `exact-ising`?"),

@@ -30,7 +30,7 @@ QUICK = lf.Training(steps=450, batch=20, every=3, evaluate=20)
 CASES = {
     "adam, a swept field": lf.Experiment(SWEPT, NEURON, QUICK.replace(optimizer="adam")),
     "exact, to rest": lf.Experiment(
-        ISING, NEURON, QUICK.replace(estimator="exact", rest=3e-3, members=2)
+        ISING, NEURON, QUICK.replace(estimator="exact", stop_tol=3e-3, members=2)
     ),
     "a committee, seeds": lf.Experiment(
         ISING, COMMITTEE, QUICK.replace(seed=(5, 9), estimator="shared")
@@ -49,7 +49,7 @@ def whole(experiment):
 def settle():
     """The settings of the tests, a checkpoint after every record."""
     use_compilation_cache()
-    loop.SYNC = loop.KEEP = loop.APART = 0
+    loop.POLL_INTERVAL = loop.CHECKPOINT_INTERVAL = loop.APART = 0
 
 
 def run_and_tell(case, path, pipe):
@@ -217,7 +217,7 @@ def after(count):
 
 @pytest.fixture
 def every_record(monkeypatch):
-    for name in ("SYNC", "KEEP", "APART"):
+    for name in ("POLL_INTERVAL", "CHECKPOINT_INTERVAL", "APART"):
         monkeypatch.setattr(loop, name, 0)
 
 
@@ -225,8 +225,8 @@ SMALL = lf.Training(steps=40, batch=10, every=3, evaluate=10, members=2)
 RING = lf.Discrimination(*(lf.stimuli.Gaussian((8,), xi=xi) for xi in (0.6, 1.1)))
 SHORT = {
     "sgd": (RING, NEURON, SMALL),
-    "nothing recorded": (RING, NEURON, SMALL.replace(what=())),
-    "reductions": (RING, COMMITTEE, SMALL.replace(what=("ipr", "peak", "loss"))),
+    "nothing recorded": (RING, NEURON, SMALL.replace(quantities=())),
+    "reductions": (RING, COMMITTEE, SMALL.replace(quantities=("ipr", "peak", "loss"))),
     "adam, swept rates": (
         RING,
         COMMITTEE,
@@ -234,7 +234,7 @@ SHORT = {
     ),
     "a swept field": (RING.replace(l2=[0.0, 0.3]), NEURON, SMALL.replace(members=1)),
     "orbit": (RING, NEURON, SMALL.replace(estimator="orbit")),
-    "exact, to rest": (ISING, NEURON, SMALL.replace(estimator="exact", rest=0.05, steps=400)),
+    "exact, to rest": (ISING, NEURON, SMALL.replace(estimator="exact", stop_tol=0.05, steps=400)),
     "diverging": (RING, NEURON, SMALL.replace(learning_rate=[0.05, 1e5])),
 }
 
@@ -249,18 +249,18 @@ def test_cancel_and_go_on(name, every_record):
     assert (expected.outcome[1].kind != "ok") == (name == "diverging")
     for count in (1, records - 2):
         keep = Memory()
-        stopped = experiment.run(cancel=after(count), keep=keep)
+        stopped = experiment.run(cancel=after(count), checkpoint=keep)
         assert stopped.stopped == "cancelled" and len(stopped.steps) == count + 1
         told = []
-        assert_same(experiment.run(keep=keep, on_progress=told.append), expected)
+        assert_same(experiment.run(checkpoint=keep, on_progress=told.append), expected)
         assert {progress.begun for progress in told} == {expected.steps[count]} and told[
             0
         ].step == told[0].begun
     # A few chunks at a time, each in a run of its own.
     keep = Memory()
     for count in range(3, min(records, 13) - 1, 3):
-        assert len(experiment.run(cancel=after(3), keep=keep).steps) == count + 1
-    assert_same(experiment.run(keep=keep), expected)
+        assert len(experiment.run(cancel=after(3), checkpoint=keep).steps) == count + 1
+    assert_same(experiment.run(checkpoint=keep), expected)
 
 
 def test_a_run_that_reached_its_end_is_not_cancelled(every_record):
@@ -269,7 +269,7 @@ def test_a_run_that_reached_its_end_is_not_cancelled(every_record):
         experiment, keep = lf.Experiment(*SHORT[name]), Memory()
         expected = whole(experiment)
         last = len(expected.steps) - 1
-        assert_same(experiment.run(cancel=after(last), keep=keep), expected)
+        assert_same(experiment.run(cancel=after(last), checkpoint=keep), expected)
         assert keep.saves == last - 1
 
         def interrupt(progress, last=expected.steps[-1]):
@@ -309,10 +309,10 @@ def test_ctrl_c_anywhere_and_go_on(where, every_record, monkeypatch):
         return state
 
     monkeypatch.setattr(loop.Loop, "_resume", prepare)
-    stopped = experiment.run(keep=keep)
+    stopped = experiment.run(checkpoint=keep)
     assert stopped.stopped == "cancelled" and stopped.steps.tolist() == expected.steps[:9].tolist()
     np.testing.assert_array_equal(stopped.final, stopped.weights[:, -1])
-    assert_same(experiment.run(keep=keep), expected)
+    assert_same(experiment.run(checkpoint=keep), expected)
 
 
 def test_schedules_go_on(every_record):
@@ -324,17 +324,17 @@ def test_schedules_go_on(every_record):
     }
     settings |= {"record": lf.Record(3, evaluate=10)}
     expected, keep = lf.train(RING, NEURON, **settings), Memory()
-    lf.train(RING, NEURON, **settings, cancel=after(5), keep=keep)
-    assert_same(lf.train(RING, NEURON, **settings, keep=keep), expected)
+    lf.train(RING, NEURON, **settings, cancel=after(5), checkpoint=keep)
+    assert_same(lf.train(RING, NEURON, **settings, checkpoint=keep), expected)
 
 
 def test_a_checkpoint_holds_what_was_computed(every_record):
     """The test above would not see a run that starts anew: what it goes on from is changed here, and shows."""
     experiment, keep = lf.Experiment(*SHORT["sgd"]), Memory()
     expected = whole(experiment)
-    experiment.run(cancel=after(5), keep=keep)
+    experiment.run(cancel=after(5), checkpoint=keep)
     keep.arrays["record_loss"][2] += 1
-    changed = experiment.run(keep=keep)
+    changed = experiment.run(checkpoint=keep)
     np.testing.assert_array_equal(np.flatnonzero((changed.loss != expected.loss).any(axis=0)), [2])
     assert_same(dataclasses.replace(changed, series=expected.series), expected)
 
@@ -342,19 +342,19 @@ def test_a_checkpoint_holds_what_was_computed(every_record):
 def test_checkpoints_are_rare(monkeypatch):
     """Ten seconds apart, and further where one takes long."""
     experiment, keep = lf.Experiment(*SHORT["sgd"]), Memory()
-    experiment.run(keep=keep)
+    experiment.run(checkpoint=keep)
     assert keep.saves == 0
-    monkeypatch.setattr(loop, "KEEP", 0.0)
+    monkeypatch.setattr(loop, "CHECKPOINT_INTERVAL", 0.0)
     save = keep.save
     monkeypatch.setattr(keep, "save", lambda arrays: (time.sleep(0.2), save(arrays)))
-    experiment.run(keep=keep)
+    experiment.run(checkpoint=keep)
     assert keep.saves == 1
 
 
 OTHERS = {
     "more members": {"method": SMALL.replace(members=3)},
     "another optimizer": {"method": SMALL.replace(optimizer="adam")},
-    "less recorded": {"method": SMALL.replace(what=("weights", "loss"))},
+    "less recorded": {"method": SMALL.replace(quantities=("weights", "loss"))},
     "other steps": {"method": SMALL.replace(every=4)},
     "another seed": {"method": SMALL.replace(seed=1)},
     "another rate": {"method": SMALL.replace(learning_rate=0.04)},
@@ -368,20 +368,20 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_checkpoints_of_other_runs_are_refused(name, every_record):
     experiment, keep = lf.Experiment(RING, NEURON, SMALL), Memory()
-    experiment.replace(**OTHERS[name]).run(cancel=after(2), keep=keep)
+    experiment.replace(**OTHERS[name]).run(cancel=after(2), checkpoint=keep)
     before = keep.saves
     words = r"The checkpoint must be one of this run .*got one of another run\. Remove .* to start anew\."
     with pytest.raises(lf.InputError, match=words):
-        experiment.run(keep=keep)
+        experiment.run(checkpoint=keep)
     assert keep.saves == before
 
 
 def test_a_checkpoint_with_records_that_do_not_fit_its_state_is_refused(every_record):
     experiment, keep = lf.Experiment(RING, NEURON, SMALL), Memory()
-    experiment.run(cancel=after(4), keep=keep)
+    experiment.run(cancel=after(4), checkpoint=keep)
     keep.arrays["record_loss"] = keep.arrays["record_loss"][:-1]
     with pytest.raises(lf.InputError, match="`record_loss` of float32 and shape"):
-        experiment.run(keep=keep)
+        experiment.run(checkpoint=keep)
 
 
 def test_forked_processes_use_no_backend_of_their_parent():

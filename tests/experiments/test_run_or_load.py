@@ -42,7 +42,7 @@ def computed(monkeypatch):
 @pytest.fixture(autouse=True)
 def every_record(monkeypatch):
     """Cancel is looked at after each record, and checkpoints are kept there."""
-    for name in ("SYNC", "KEEP", "APART"):
+    for name in ("POLL_INTERVAL", "CHECKPOINT_INTERVAL", "APART"):
         monkeypatch.setattr(loop, name, 0)
 
 

@@ -133,7 +133,7 @@ def test_points_that_differ_in_numbers_run_together():
     assert sizes(
         Sweep(NLGP, {"gain": [1, 2], "batch": [20, 40], "shape": [(8,), (10,)]}, seeds=3)
     ) == [6, 6, 6, 6]
-    assert sizes(Sweep(NLGP, {"rest": [0.1, 0.2]}, seeds=2)) == [
+    assert sizes(Sweep(NLGP, {"stop_tol": [0.1, 0.2]}, seeds=2)) == [
         2,
         2,
     ]  # a number that an ensemble has but one of
@@ -274,7 +274,7 @@ def test_json_round_trip():
 
 def test_an_interrupted_sweep_computes_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "localfields.training.loop.SYNC", 0.0
+        "localfields.training.loop.POLL_INTERVAL", 0.0
     )  # looks at cancel at every record, however fast
     sweep = Sweep(BASE, {"coupling[1]": [0.5, 0.6, 0.7]}, seeds=4, chunk=4)
     looks = []

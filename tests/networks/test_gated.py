@@ -191,7 +191,11 @@ def test_gradient_is_a_regression(structure, estimator, key, monkeypatch):
 def test_members_may_differ_in_the_width_of_their_gates():
     task = lf.Discrimination(*(lf.stimuli.Gaussian((8,), xi=xi) for xi in (0.6, 1.1)))
     network = GatedLinear(gates.MexicanHat(width=[0.5, 1.5]))
-    settings = {"learning_rate": 0.1, "steps": 20, "record": lf.Record(every=20, what=("weights",))}
+    settings = {
+        "learning_rate": 0.1,
+        "steps": 20,
+        "record": lf.Record(every=20, quantities=("weights",)),
+    }
     run = lf.train(task, network, estimator="exact", initial=np.zeros((1, 8)), **settings)
     for m, width in enumerate((0.5, 1.5)):
         one = network.replace(gates=gates.MexicanHat(width=width))

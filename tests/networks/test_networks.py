@@ -84,16 +84,16 @@ def test_two_layers_by_hand():
     params = {
         "weights": ROWS,
         "biases": jnp.array([1.0, 0.0, -1.0, 2.0]),  # responses 1, 2, 2, 1
-        "second": jnp.array([[1.0, 2.0, 3.0, 4.0], [0.0, -1.0, 0.0, 1.0]]),
-        "offset": jnp.array([10.0, 20.0]),
+        "readout": jnp.array([[1.0, 2.0, 3.0, 4.0], [0.0, -1.0, 0.0, 1.0]]),
+        "readout_bias": jnp.array([10.0, 20.0]),
     }
     assert lf.networks.TwoLayer(4).apply(params, X, 2).tolist() == [10 + 1 + 4 + 6 + 4, 20 - 2 + 1]
-    without = {name: values for name, values in params.items() if name != "offset"}
+    without = {name: values for name, values in params.items() if name != "readout_bias"}
     assert lf.networks.TwoLayer(4, bias="hidden").apply(without, X, 2).tolist() == [
         1 + 4 + 6 + 4,
         -2 + 1,
     ]
-    bare = {name: params[name] for name in ("weights", "second")}
+    bare = {name: params[name] for name in ("weights", "readout")}
     assert lf.networks.TwoLayer(4, bias="none").apply(bare, X, 2).tolist() == [2 * 2 + 3 * 3, -2]
 
 
@@ -111,8 +111,13 @@ PARAMETERS = {
     "committee fixed": {"weights": (4, 6)},
     "committee halves": {"weights": (4, 6)},
     "committee trained": {"weights": (4, 6), "biases": (4,)},
-    "two-layer trained": {"weights": (4, 6), "biases": (4,), "second": (1, 4), "offset": (1,)},
-    "two-layer none": {"weights": (4, 6), "second": (1, 4)},
+    "two-layer trained": {
+        "weights": (4, 6),
+        "biases": (4,),
+        "readout": (1, 4),
+        "readout_bias": (1,),
+    },
+    "two-layer none": {"weights": (4, 6), "readout": (1, 4)},
 }
 
 
@@ -142,7 +147,7 @@ def test_wrong_number_of_outputs_is_refused(key):
     ):
         lf.networks.Committee(4).initial(key, SHAPE, 3)
     assert lf.networks.Committee(6).initial(key, SHAPE, 3)["weights"].shape == (6, 6)
-    assert lf.networks.TwoLayer(4).initial(key, SHAPE, 3)["second"].shape == (3, 4)
+    assert lf.networks.TwoLayer(4).initial(key, SHAPE, 3)["readout"].shape == (3, 4)
 
 
 # -- gradients --------------------------------------------------------------------------------------------------
@@ -234,8 +239,8 @@ def outputs_of(network, params, x, outputs):
         return active.reshape(*active.shape[:2], outputs, -1).mean(axis=-1)
     if isinstance(network, lf.networks.TwoLayer):
         return (
-            np.einsum("mok,mnk->mno", params["second"], active)
-            + params.get("offset", np.zeros((1, 1)))[:, None, :]
+            np.einsum("mok,mnk->mno", params["readout"], active)
+            + params.get("readout_bias", np.zeros((1, 1)))[:, None, :]
         )
     of_all = jax.vmap(jax.vmap(lambda p, x: network.apply(p, x, outputs), (None, 0)), (0, None))
     return np.asarray(of_all(params, x))
@@ -400,12 +405,12 @@ def test_second_layer_starts_like_the_first(outputs, key):
     many = 4 * MANY
     found = drawn(lf.networks.TwoLayer(4, init_scale=0.3), key, outputs=outputs, many=many)
     variance = 0.3 * 2 / (4 + outputs)
-    assert abs(z_score(found["second"] ** 2, variance)) < SIGMAS
-    assert abs(z_score(found["second"] ** 2, 1.05 * variance)) > SIGMAS
+    assert abs(z_score(found["readout"] ** 2, variance)) < SIGMAS
+    assert abs(z_score(found["readout"] ** 2, 1.05 * variance)) > SIGMAS
     assert abs(z_score(found["weights"] ** 2, 0.3 * 2 / 16)) < SIGMAS
-    cross = found["second"][:, 0, :, None] * found["weights"]
+    cross = found["readout"][:, 0, :, None] * found["weights"]
     assert np.abs(cross.mean(axis=0) / cross.std(axis=0) * np.sqrt(many)).max() < SIGMAS
-    assert not found["biases"].any() and not found["offset"].any()
+    assert not found["biases"].any() and not found["readout_bias"].any()
 
 
 def test_trained_biases_start_at_their_value(key):

@@ -209,7 +209,7 @@ def test_network(outside, capsys):
     output = cls(hidden=2).apply({"weights": jnp.asarray(weights)}, jnp.asarray(x))
     np.testing.assert_allclose(output, [np.mean((weights @ x) ** 2)], rtol=1e-12)
     network = cls(hidden=3, init_scale=0.1)
-    record = lf.Record(every=100, what=("weights", "loss"))
+    record = lf.Record(every=100, quantities=("weights", "loss"))
     run = lf.train(
         ising_task(), network, steps=200, batch=100, members=2, estimator="orbit", record=record
     )

@@ -46,7 +46,7 @@ CASES = {name: (task, NEURON) for name, task in TASKS.items()} | {
 
 def train(task, network=NEURON, **changes):
     settings = {"steps": 30, "members": 3, "learning_rate": 0.1, "estimator": "exact"}
-    settings["record"] = lf.Record(every=changes.pop("every", 10), what=("weights", "loss"))
+    settings["record"] = lf.Record(every=changes.pop("every", 10), quantities=("weights", "loss"))
     return lf.train(task, network, **settings | changes)
 
 
@@ -157,7 +157,7 @@ def test_swept_couplings_have_each_their_own_flow_in_one_program():
 def test_two_layers_on_pulses_have_the_axes_of_the_flow():
     task = lf.Discrimination(*TASKS["pulse"].stimuli, labels="one-hot", loss="cross-entropy")
     network = lf.networks.TwoLayer(2, bias="trained", init_scale=0.5)
-    record = lf.Record(every=10, what=("weights", "biases", "second", "loss"))
+    record = lf.Record(every=10, quantities=("weights", "biases", "readout", "loss"))
     run = lf.train(
         task, network, estimator="exact", steps=20, members=2, learning_rate=0.005, record=record
     )

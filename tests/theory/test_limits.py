@@ -81,7 +81,7 @@ def test_training_at_a_large_gain_comes_to_the_bump_of_signs():
         task,
         lf.networks.SingleNeuron(),
         **settings,
-        record=lf.Record(every=1000, what=("weights",)),
+        record=lf.Record(every=1000, quantities=("weights",)),
     )
     off = []
     for w in run.final[:, 0].astype(float):
@@ -119,7 +119,9 @@ def test_effective_flow_meets_training_early_on_as_the_size_grows():
     effective, exact, noise = [], [], []
     for n in SIZES:
         task = ising(int(n))
-        runs = [lf.train(task, SMALL, **settings, record=lf.Record(every=4, what=("weights",)))]
+        runs = [
+            lf.train(task, SMALL, **settings, record=lf.Record(every=4, quantities=("weights",)))
+        ]
         runs += [
             lf.train(
                 task,
@@ -127,7 +129,7 @@ def test_effective_flow_meets_training_early_on_as_the_size_grows():
                 **settings,
                 seed=1,
                 initial=runs[0].initial,
-                record=lf.Record(every=4, what=("weights",)),
+                record=lf.Record(every=4, quantities=("weights",)),
             )
         ]
         first, second = (run.final[:, 0] for run in runs)
@@ -151,7 +153,7 @@ def test_linear_response_is_met_throughout_training_on_gaussian_data():
     network = lf.networks.SingleNeuron(init_scale=0.1)
     batches, errors = np.array([4, 32, 256]), []
     settings = {"steps": 600, "learning_rate": 0.01, "members": 30, "estimator": "orbit"}
-    record = lf.Record(every=60, what=("weights",))
+    record = lf.Record(every=60, quantities=("weights",))
     runs = [
         lf.train(task, network, batch=int(batch), record=record, **settings) for batch in batches
     ]

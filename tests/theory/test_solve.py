@@ -56,7 +56,7 @@ def small_run(**changes):
         "steps": 20,
         "batch": 4,
         "members": 3,
-        "record": lf.Record(every=2, what=("weights", "loss")),
+        "record": lf.Record(every=2, quantities=("weights", "loss")),
     }
     return lf.train(**{"task": gaussians(), "network": neuron()} | settings | changes)
 
@@ -250,7 +250,7 @@ def test_another_number_is_no_other_program():
         {"times": 2 * TIMES},
         {"times": np.array([[0.5], [1.0], [2.0]]) * TIMES},
         {"tolerance": 1e-5},
-        {"rest": 1e-2},
+        {"stop_tol": 1e-2},
         {"network": neuron(init_scale=0.7)},
         {"initial": random_fields()},
         {"task": gaussians(proportions=(0.3, 0.7))},
@@ -335,8 +335,8 @@ STARTS = np.stack([
 def test_onset_and_rest_are_those_of_the_closed_form():
     task = lf.Discrimination(*[lf.stimuli.Ising(N, coupling=j) for j in (0.3, 0.7)])
     level, rest = localized_from(N), 1e-3
-    found = solve(task, Toward(), initial=STARTS, rest=rest, times=np.linspace(0, 30, 11))
-    later = solve(task, Toward(), initial=STARTS, rest=rest, times=np.linspace(10, 30, 11))
+    found = solve(task, Toward(), initial=STARTS, stop_tol=rest, times=np.linspace(0, 30, 11))
+    later = solve(task, Toward(), initial=STARTS, stop_tol=rest, times=np.linspace(10, 30, 11))
     fine = np.linspace(0, 30, 3001)
     for m in range(3):
         at = closed_form(task, STARTS[m, 0])
@@ -363,7 +363,9 @@ def test_onset_and_rest_are_those_of_the_closed_form():
     # The second started out localized: from then on *until the end* is not from the first time on.
     assert found.ipr[1, 0, 0] == 1 and again > 1
     # A record in between says so: up to there it never became localized for good, nor came to rest.
-    middle = solve(task, Toward(), initial=STARTS, rest=rest, times=np.linspace(0, 0.9 * again, 11))
+    middle = solve(
+        task, Toward(), initial=STARTS, stop_tol=rest, times=np.linspace(0, 0.9 * again, 11)
+    )
     assert np.isnan(middle.events["onset"][1]) and np.isnan(middle.events["rest"]).all()
     assert middle.stopped == "finished"
     data = found.to_xarray()
@@ -373,7 +375,7 @@ def test_onset_and_rest_are_those_of_the_closed_form():
 
 
 def test_without_times_it_ends_when_all_rest():
-    found = solve(times=None, rest=1e-4, until=500.0)
+    found = solve(times=None, stop_tol=1e-4, until=500.0)
     assert found.stopped == "at rest" and found.weights.shape[1] == len(found.times)
     assert np.isfinite(found.events["rest"]).all() and found.times[0] == 0
     slowest = found.events["rest"].max()
@@ -390,14 +392,14 @@ def test_without_times_it_ends_when_all_rest():
         ).all()
     # A wave, never localized at the end.
     assert np.isnan(found.events["onset"]).all()
-    short = solve(times=None, rest=1e-4, until=3.0)
+    short = solve(times=None, stop_tol=1e-4, until=3.0)
     assert (
         short.stopped == "finished"
         and short.times[-1] == 3
         and np.isnan(short.events["rest"]).all()
     )
     # Who starts at rest has rested from the start.
-    still = solve(times=None, rest=1e-3, until=500.0, initial=found.final)
+    still = solve(times=None, stop_tol=1e-3, until=500.0, initial=found.final)
     np.testing.assert_array_equal(still.events["rest"], 0)
 
 
@@ -454,7 +456,7 @@ REFUSED = {
     "l1": ({"task": gaussians(l1=0.1)}, "`l1`"),
     "until": ({"times": None, "until": 0}, "`until`"),
     "untils": ({"times": None, "until": [1.0, 2.0]}, "`until`"),
-    "rest": ({"rest": -1e-3}, "`rest`"),
+    "stop_tol": ({"stop_tol": -1e-3}, "`stop_tol`"),
     "tolerance": ({"tolerance": 1.0}, "`tolerance`"),
     "solver": ({"solver": "implicit"}, "The solver"),
     "seed": ({"seed": -1}, "`seed`"),

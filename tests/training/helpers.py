@@ -47,7 +47,7 @@ def run(task=None, network=None, **changes):
     """
     record = {
         name: changes.pop(name, usual)
-        for name, usual in (("every", 10), ("what", ("weights",)), ("evaluate", 20))
+        for name, usual in (("every", 10), ("quantities", ("weights",)), ("evaluate", 20))
     }
     settings = {"steps": 50, "batch": 10, "members": 3, "learning_rate": 0.05}
     settings |= {"record": lf.Record(**record)} | changes

@@ -265,9 +265,11 @@ MISTAKES = {
         _ones(3, 1, 8), "of shape (1, 8) or (1, 1, 8)", "shape (3, 1, 8)"
     ),
     "initial empty": initial([], "a non-empty array", "shape (0,)"),
-    "rest negative": train("`rest`", "zero or positive", "-1.0", "Give a small fraction", rest=-1),
+    "rest negative": train(
+        "`stop_tol`", "zero or positive", "-1.0", "Give a small fraction", stop_tol=-1
+    ),
     "rest a text": train(
-        "`rest`", "zero or positive", "'soon'", "Give a plain number", rest="soon"
+        "`stop_tol`", "zero or positive", "'soon'", "Give a plain number", stop_tol="soon"
     ),
     "progress no function": train(
         "`on_progress`", "a function", "True", "It is called between chunks", on_progress=True
@@ -296,7 +298,7 @@ MISTAKES = {
         "32.0 GB",
         "Record less often",
         steps=10**9,
-        record=Later(lambda lf: lf.Record(every=1, what=("weights",))),
+        record=Later(lambda lf: lf.Record(every=1, quantities=("weights",))),
     ),
     "evaluation too small": train(
         "`evaluate`",
@@ -320,16 +322,20 @@ MISTAKES = {
     "evaluate negative": record(
         "`evaluate`", "a whole number of at least 1", "-1", "or of samples", evaluate=-1
     ),
-    "what a text": record("`what`", "a tuple of names", "'weights'", "For example", what="weights"),
-    "what none": record("`what`", "a tuple of names", "None", "For example", what=None),
+    "what a text": record(
+        "`quantities`", "a tuple of names", "'weights'", "For example", quantities="weights"
+    ),
+    "what none": record("`quantities`", "a tuple of names", "None", "For example", quantities=None),
     "what misspelled": record(
         "A recorded quantity",
         "accuracy, biases, ipr",
         "'lost'",
         "Did you mean `loss`?",
-        what=("lost",),
+        quantities=("lost",),
     ),
-    "what a number": record("A recorded quantity", "accuracy, biases, ipr", "3", "", what=(3,)),
+    "what a number": record(
+        "A recorded quantity", "accuracy, biases, ipr", "3", "", quantities=(3,)
+    ),
     # Discrimination
     "one class": classes(
         lambda lf: [lf.stimuli.Ising(8)],

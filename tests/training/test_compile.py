@@ -70,7 +70,7 @@ def test_other_numbers_of_a_sweep_are_no_other_program():
         {"learning_rate": 0.01},
         {"learning_rate": [0.01, 0.02, 0.03]},
         {"initial": np.ones((1, 8))},
-        {"rest": 1e-9},
+        {"stop_tol": 1e-9},
         {"on_progress": lambda progress: None},
     ],
     ids=lambda changes: next(iter(changes)),
@@ -89,8 +89,8 @@ def test_first_run_traces_every_function_once():
 def test_what_is_recorded_does_not_touch_the_training():
     run()
     before = engine.TRACES["advance"]
-    run(what=("norm",))
-    run(what=("peak", "weights"))
+    run(quantities=("norm",))
+    run(quantities=("peak", "weights"))
     assert engine.TRACES["advance"] == before
 
 

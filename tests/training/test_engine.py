@@ -24,7 +24,7 @@ from .helpers import gaussians, run, trained_by_hand
 @pytest.fixture
 def every_record(monkeypatch):
     """Progress and cancel are looked at after each record, whatever the clock says."""
-    monkeypatch.setattr(loop, "SYNC", 0.0)
+    monkeypatch.setattr(loop, "POLL_INTERVAL", 0.0)
 
 
 # -- the same again ---------------------------------------------------------------------------------------------
@@ -54,7 +54,8 @@ def test_a_member_does_not_depend_on_the_others(seed):
 
 def test_chunks_do_not_matter(seed):
     runs = {
-        every: run(seed=seed, every=every, what=("weights", "loss")) for every in (1, 7, 50, 1000)
+        every: run(seed=seed, every=every, quantities=("weights", "loss"))
+        for every in (1, 7, 50, 1000)
     }
     assert {every: found.steps.tolist() for every, found in runs.items()} == {
         1: list(range(51)),
@@ -236,9 +237,9 @@ def test_interrupt_within_a_record_keeps_the_ones_before(seed, monkeypatch):
     def look(*arguments):
         if next(looks) == 4:  # the shape, the start, two records, and then
             raise KeyboardInterrupt
-        return engine.look(*arguments)
+        return engine.observe(*arguments)
 
-    monkeypatch.setattr("localfields.training.run.look", look)
+    monkeypatch.setattr("localfields.training.run.observe", look)
     check_prefix(run(seed=seed), whole, records=3)
 
 
@@ -252,7 +253,7 @@ def test_progress_tells_where_a_run_is(seed, every_record):
     found = run(
         seed=seed,
         steps=45,
-        what=("weights", "loss"),
+        quantities=("weights", "loss"),
         learning_rate=[0.02, 0.04, 0.06],
         on_progress=told.append,
     )
@@ -284,11 +285,11 @@ def test_rest_ends_a_run_early(offer):
     offer(bowl)
     center = np.cos(np.arange(8.0))[None]
     settings = {"estimator": "exact", "steps": 400, "initial": 0 * center}
-    there = run(**settings | {"initial": center}, rest=1e-3)
+    there = run(**settings | {"initial": center}, stop_tol=1e-3)
     assert (there.stopped, there.steps.tolist()) == ("at rest", [0, 10])
     whole = run(**settings)
     for rest in (1e-1, 1e-3):
-        early = run(**settings, rest=rest)
+        early = run(**settings, stop_tol=rest)
         w = whole.weights.reshape(3, -1, 8)
         speed = (
             np.linalg.norm(np.diff(w, axis=1), axis=-1)
@@ -299,17 +300,19 @@ def test_rest_ends_a_run_early(offer):
         assert early.stopped == "at rest" and len(early.steps) == expected < len(whole.steps)
         np.testing.assert_array_equal(early.weights, whole.weights[:, :expected])
         np.testing.assert_array_equal(early.final, early.weights[:, -1])
-    assert run(**settings, rest=0.0).stopped == whole.stopped == "finished"
+    assert run(**settings, stop_tol=0.0).stopped == whole.stopped == "finished"
 
 
 def test_rest_waits_for_every_member_and_knows_the_schedule(offer):
     offer(bowl)
     center = np.cos(np.arange(8.0))[None]
     fields = np.stack([center, center, 0 * center])
-    found = run(estimator="exact", steps=400, initial=fields, rest=1e-3)
+    found = run(estimator="exact", steps=400, initial=fields, stop_tol=1e-3)
     assert found.stopped == "at rest" and len(found.steps) > 10
     rates = optax.constant_schedule(0.05)
-    scheduled = run(estimator="exact", steps=400, initial=fields, rest=1e-3, learning_rate=rates)
+    scheduled = run(
+        estimator="exact", steps=400, initial=fields, stop_tol=1e-3, learning_rate=rates
+    )
     np.testing.assert_array_equal(found.steps, scheduled.steps)
 
 
@@ -327,7 +330,7 @@ def test_reducers_are_functions_of_the_weights(shape, seed):
         lf.networks.Committee(2, init_scale=0.1),
     )
     task, network = (ring, neuron) if shape == (8,) else (torus, committee)
-    found = run(task, network, seed=seed, what=("weights", "ipr", "norm", "peak"))
+    found = run(task, network, seed=seed, quantities=("weights", "ipr", "norm", "peak"))
     assert found.weights.shape == (3, 6, network.hidden, *shape)
     flat = found.weights.reshape(3, 6, network.hidden, -1)
     np.testing.assert_allclose(
@@ -335,7 +338,7 @@ def test_reducers_are_functions_of_the_weights(shape, seed):
     )
     np.testing.assert_allclose(found.series["norm"], np.linalg.norm(flat, axis=-1), rtol=1e-12)
     np.testing.assert_array_equal(found.series["peak"], peak_position(found.weights, len(shape)))
-    reduced = run(task, network, seed=seed, what=("ipr", "peak"))
+    reduced = run(task, network, seed=seed, quantities=("ipr", "peak"))
     np.testing.assert_allclose(reduced.ipr, found.ipr, rtol=1e-12)
     np.testing.assert_array_equal(reduced.peak, found.peak)
     np.testing.assert_array_equal(reduced.final, found.final)
@@ -343,17 +346,17 @@ def test_reducers_are_functions_of_the_weights(shape, seed):
 
 
 def test_parameters_a_network_has_are_recorded(seed):
-    everything = lf.Record().what
-    found = run(network=lf.networks.TwoLayer(2, init_scale=0.1), seed=seed, what=everything)
+    everything = lf.Record().quantities
+    found = run(network=lf.networks.TwoLayer(2, init_scale=0.1), seed=seed, quantities=everything)
     assert {name: values.shape for name, values in found.series.items()} == {
         "weights": (3, 6, 2, 8),
         "biases": (3, 6, 2),
-        "second": (3, 6, 1, 2),
-        "offset": (3, 6, 1),
+        "readout": (3, 6, 1, 2),
+        "readout_bias": (3, 6, 1),
         "loss": (3, 6),
         "accuracy": (3, 6),
     }
-    assert run(what=everything).series.keys() == {"weights", "loss", "accuracy"}
+    assert run(quantities=everything).series.keys() == {"weights", "loss", "accuracy"}
     check_xarray(found)
 
 
@@ -369,10 +372,10 @@ def check_xarray(found):
 
 
 @pytest.mark.parametrize(
-    "what", (("weights", "loss"), ("ipr", "norm", "peak"), ("accuracy",), ()), ids=str
+    "quantities", (("weights", "loss"), ("ipr", "norm", "peak"), ("accuracy",), ()), ids=str
 )
-def test_memory_is_known_beforehand(what, seed):
-    found = run(seed=seed, what=what, every=7)
+def test_memory_is_known_beforehand(quantities, seed):
+    found = run(seed=seed, quantities=quantities, every=7)
     assert found.manifest["record_bytes"] == sum(values.nbytes for values in found.series.values())
 
 
@@ -384,12 +387,12 @@ def test_too_much_memory_is_refused_before_anything_runs():
     ):
         run(steps=10**8, every=1, batch=14)
     assert engine.TRACES["advance"] == before
-    assert run(steps=1, what=("ipr",)).stopped == "finished"
+    assert run(steps=1, quantities=("ipr",)).stopped == "finished"
 
 
 def test_zero_fields_have_no_ipr(seed):
     # A field of zeros is where the ratio is 0/0, in the record as in the trajectory.
-    found = run(seed=seed, steps=1, initial=np.zeros((1, 8)), what=("weights", "ipr"))
+    found = run(seed=seed, steps=1, initial=np.zeros((1, 8)), quantities=("weights", "ipr"))
     assert (
         np.isnan(found.ipr[:, 0]).all()
         and np.isnan(inverse_participation_ratio(found.weights[:, 0], 1)).all()
@@ -412,9 +415,9 @@ def test_what_is_said_of_a_run(seed):
         "estimator": "independent",
         "optimizer": "sgd",
         "initial": None,
-        "rest": None,
+        "stop_tol": None,
     }
-    assert found.specification["record"] == {"every": 10, "what": ["weights"], "evaluate": 20}
+    assert found.specification["record"] == {"every": 10, "quantities": ["weights"], "evaluate": 20}
     manifest = found.manifest
     assert manifest["localfields"] == lf.__version__ and manifest["jax"] == jax.__version__
     assert manifest["precision"] == "float64" and manifest["matmul_precision"] == "highest"

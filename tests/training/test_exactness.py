@@ -118,7 +118,7 @@ def trained(network, seed, **changes):
     found = run(
         linear_task(),
         network,
-        **(settings | {"what": ("weights", "biases")} | changes),
+        **(settings | {"quantities": ("weights", "biases")} | changes),
         seed=seed,
         initial=weights,
     )
@@ -224,7 +224,13 @@ def wrong_gradients(task, of_class, w):
 def test_mean_gradient_on_gaussian_data(estimator, seed):
     task, w = gaussians(), 0.5 * np.cos(np.arange(8.0))
     found, _ = series(
-        task, lf.networks.SingleNeuron(), estimator, seed, w[None], batch=20, what=("weights",)
+        task,
+        lf.networks.SingleNeuron(),
+        estimator,
+        seed,
+        w[None],
+        batch=20,
+        quantities=("weights",),
     )
     found = found.reshape(-1, 8)
     assert worst(found, relu_gradient(task, gaussian_f, w)) < SIGMAS
@@ -271,8 +277,8 @@ def test_formula_is_the_enumerated_gradient():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_gradient_loss_and_accuracy_on_spins(estimator, seed):
     task = ising_task()
-    what = ("weights", "loss", "accuracy") if estimator == "independent" else ("weights",)
-    settings = {"batch": 20, "what": what, "evaluate": 200}
+    quantities = ("weights", "loss", "accuracy") if estimator == "independent" else ("weights",)
+    settings = {"batch": 20, "quantities": quantities, "evaluate": 200}
     found, standing = series(
         task, lf.networks.SingleNeuron(), estimator, seed, W9[None], **settings
     )
@@ -319,7 +325,7 @@ def test_what_is_held_out_was_not_trained_on(estimator, seed):
         "steps": 300,
         "batch": 10,
         "evaluate": 10,
-        "what": ("weights", "loss"),
+        "quantities": ("weights", "loss"),
         "initial": w[None],
     }
     found, standing = gradients_on_the_spot(
@@ -390,9 +396,9 @@ def test_mean_gradient_is_the_gradient_of_the_enumerated_loss(seed):
     }
     network, task = lf.networks.TwoLayer(2, "tanh", init_scale=2.0), ising_task(**settings)
     # A batch of odd size: the counts (2, 5) are not in the proportions of the classes.
-    what = ("weights", "biases", "second", "offset")
+    quantities = ("weights", "biases", "readout", "readout_bias")
     found, standing = gradients_on_the_spot(
-        task, network, members=20, steps=80, batch=7, what=what, seed=seed
+        task, network, members=20, steps=80, batch=7, quantities=quantities, seed=seed
     )
     params = {part: jnp.asarray(standing.series[part][:, 0]) for part in found}
     exact = jax.jit(

@@ -19,7 +19,7 @@ def test_every_record_is_told_as_it_is_in_the_result(task):
     told = []
     found = run(
         task,
-        look=0,
+        poll_interval=0,
         on_progress=lambda progress: told.append((progress.step, progress.records[-1])),
     )
     assert [step for step, _ in told] == found.steps.tolist()
@@ -30,10 +30,10 @@ def test_every_record_is_told_as_it_is_in_the_result(task):
 
 
 def test_cancel_is_asked_at_the_first_record(task):
-    found = run(task, look=0, cancel=lambda: True)
+    found = run(task, poll_interval=0, cancel=lambda: True)
     assert found.stopped == "cancelled" and found.steps.tolist() == [0, 10]
 
 
 def test_seconds_between_looks_are_not_negative(task):
-    with pytest.raises(lf.InputError, match="look"):
-        run(task, look=-1)
+    with pytest.raises(lf.InputError, match="poll_interval"):
+        run(task, poll_interval=-1)

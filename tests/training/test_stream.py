@@ -54,7 +54,7 @@ def trained(task, estimator, steps=70, **more):
         "seed": 3,
         "initial": np.full((1, SITES), 0.5),
     }
-    record = lf.Record(every=1, what=("weights",))
+    record = lf.Record(every=1, quantities=("weights",))
     return lf.train(task, NEURON, estimator=estimator, record=record, **given | more)
 
 
@@ -165,12 +165,12 @@ def test_an_interrupted_run_goes_on_with_the_rows_it_would_have_had(tmp_path, wh
         "epochs",
         learning_rate=0.05,
         steps=120,
-        keep=keep,
+        checkpoint=keep,
         cancel=lambda: next(looks) == 40,
-        look=0,
+        poll_interval=0,
     )
     assert first.stopped == "cancelled" and first.steps[-1] == 41
-    again = trained(task, "epochs", learning_rate=0.05, steps=120, keep=keep)
+    again = trained(task, "epochs", learning_rate=0.05, steps=120, checkpoint=keep)
     np.testing.assert_array_equal(again.weights, whole.weights)
 
 

@@ -363,7 +363,7 @@ def _check(run: Any, sol: Any) -> None:
             )
     for name, one in (("run", run), ("sol", sol)):
         if "weights" not in one.series:
-            advice = "Record them: `Record(what=('weights', …))`."
+            advice = "Record them: `Record(quantities=('weights', …))`."
             refuse(f"The fields of `{name}`", Said("a trajectory without them"), "recorded", advice)
 
 

@@ -29,10 +29,10 @@ RARE = {
     "l2",
     "init",
     "optimizer",
-    "rest",
+    "stop_tol",
     "every",
     "evaluate",
-    "what",
+    "quantities",
 }
 
 

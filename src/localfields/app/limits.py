@@ -269,13 +269,13 @@ def record_bytes(experiment: Experiment, members: int) -> int:
     )
     sizes = {
         "weights": hidden * experiment.task.size,
-        "second": outputs * hidden,
-        "offset": outputs,
+        "readout": outputs * hidden,
+        "readout_bias": outputs,
         "loss": 1,
         "accuracy": 1,
         "peak": hidden * axes,
     }
-    one = sum(sizes.get(name, hidden) for name in method.what)
+    one = sum(sizes.get(name, hidden) for name in method.quantities)
     records = len(range(0, method.steps, method.every)) + 1
     return records * members * one * (8 if experiment.precision == "float64" else 4)
 

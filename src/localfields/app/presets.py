@@ -68,7 +68,7 @@ def _typed(experiment: Experiment) -> dict[str, str] | None:
     if np.ndim(method.learning_rate) or isinstance(method.seed, tuple):
         return None
     try:
-        one = experiment.replace(method=method.replace(what=Training().what))
+        one = experiment.replace(method=method.replace(quantities=Training().quantities))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             texts = texts_of(one)

@@ -167,7 +167,7 @@ class Run:
         self.sent = self._kept_records()
         # Looked at after every record: left to itself, the device is given a second of work at a time.
         found = self.experiment.run(
-            on_progress=self._tell, cancel=self._stopped, keep=self, look=0.0
+            on_progress=self._tell, cancel=self._stopped, checkpoint=self, poll_interval=0.0
         )
         self._rest({name: values[:, self.sent :] for name, values in found.series.items()})
         why, cancelled = self.stop(), found.stopped == "cancelled"

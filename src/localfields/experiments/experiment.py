@@ -113,11 +113,13 @@ class Training(Method):
     optimizer: str = declare(
         "sgd", Choice(OPTIMIZERS), help="plain gradient descent, or another name of optax"
     )
-    rest: float = declare(
+    stop_tol: float = declare(
         0.0, One(low=0, closed=True), help="stop when fields move by less than this; 0: never"
     )
     every: int = declare(10, Count(high=10**9), help="steps between records")
-    what: tuple[str, ...] = declare(Record().what, Names(KNOWN), help="what is recorded")
+    quantities: tuple[str, ...] = declare(
+        Record().quantities, Names(KNOWN), help="what is recorded"
+    )
     evaluate: int = declare(2000, Count(high=10**9), help="held-out samples a record")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
@@ -133,11 +135,11 @@ class Training(Method):
             batch=self.batch,
             members=None if swept and self.members == 1 else self.members,
             seed=self.seed,
-            record=Record(self.every, self.what, self.evaluate),
+            record=Record(self.every, self.quantities, self.evaluate),
             estimator=self.estimator,
             optimizer=self.optimizer,
             initial=initial,
-            rest=self.rest or None,
+            stop_tol=self.stop_tol or None,
             **more,
         )
 
@@ -158,7 +160,7 @@ class Solution(Method):
         (), Row(least=0), symbol="t", help="flow times to record; empty: from 0 to rest"
     )
     until: float = declare(1000.0, One(low=0), help="longest flow time, where no times are given")
-    rest: float = declare(
+    stop_tol: float = declare(
         1e-6, One(low=0, closed=True), help="a member rests when it moves by less than this"
     )
     members: int = declare(1, Count(high=10**7), help="size of the ensemble")
@@ -178,7 +180,7 @@ class Solution(Method):
             initial=initial,
             times=self.times if self.times.size else None,
             until=self.until,
-            rest=self.rest,
+            stop_tol=self.stop_tol,
             members=None
             if self.members == 1
             else self.members,  # theirs may be told by what is swept
@@ -254,21 +256,26 @@ class Experiment(Digested):
         *,
         on_progress: Callable[..., Any] | None = None,
         cancel: Any = None,
-        keep: Any = None,
-        look: float | None = None,
+        checkpoint: Any = None,
+        poll_interval: float | None = None,
     ) -> Trajectory:
         """Carry it out, at its own precision whatever JAX is set to.
 
         Args:
             on_progress: Called between chunks of training with its `Progress`.
             cancel: Called between chunks; training stops when it returns true.
-            keep: Where training keeps what it needs to go on after an interruption (see `train`).
-            look: Seconds between looks at progress and cancel, where not those of `train`.
+            checkpoint: Where training keeps what it needs to go on after an interruption (see `train`).
+            poll_interval: Seconds between looks at progress and cancel, where not those of `train`.
         """
         import jax
 
         initial = self.initial if self.initial.size else None
-        more = {"on_progress": on_progress, "cancel": cancel, "keep": keep, "look": look}
+        more = {
+            "on_progress": on_progress,
+            "cancel": cancel,
+            "checkpoint": checkpoint,
+            "poll_interval": poll_interval,
+        }
         with jax.enable_x64(self.precision == "float64"):
             return self.method.run(self.task, self.network, initial, **more)
 

@@ -47,16 +47,16 @@ def run_or_load(
         )
     store = store if isinstance(store, Store) else Store(store)
     digest = experiment.digest
-    keep = Kept(store, digest)
+    checkpoint = Kept(store, digest)
     if digest in store:
-        return keep.done()
+        return checkpoint.done()
     with store.lock(digest):
         if digest in store:  # whoever held the lock has computed it
-            return keep.done()
-        found = experiment.run(on_progress=on_progress, cancel=cancel, keep=keep)
+            return checkpoint.done()
+        found = experiment.run(on_progress=on_progress, cancel=cancel, checkpoint=checkpoint)
         if found.stopped != "cancelled":
             store.save(experiment.canonical(), digest, found)
-            keep.clear()
+            checkpoint.clear()
     return found
 
 

@@ -87,7 +87,7 @@ class Sweep(Digested):
     chunk: int = declare(CHUNK, Count(high=10**6), help="members of an ensemble, at most")
 
     @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Bring values into the form of their fields, and a number of seeds into the seeds."""
         base: Any = Nested("experiment").check("base", given["base"])
         _check_base(base)

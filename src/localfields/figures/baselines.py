@@ -93,7 +93,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
             members=at(scale, paper=10, quick=5, tiny=2),
             estimator="shared" if images else "orbit",
             every=at(scale, paper=500, quick=100, tiny=5),
-            what=("weights",),
+            quantities=("weights",),
         )
         found[f"{NETWORK}, {name}"] = Experiment(task, network, training)
         for method, baseline in methods(scale, task.stimuli[0].size).items():

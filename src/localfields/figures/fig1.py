@@ -43,7 +43,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
             batch=at(scale, paper=DRAWS, quick=16, tiny=4),
             estimator="orbit",
             every=at(scale, paper=500, quick=50, tiny=5),
-            what=("weights",),
+            quantities=("weights",),
             seed=seed,
         )
         fit = Fit(baseline, samples=at(scale, paper=100_000, quick=20_000, tiny=1000), seed=seed)

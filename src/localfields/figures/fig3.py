@@ -69,7 +69,7 @@ def trained(name: str, scale: Scale) -> Experiment:
         members=at(scale, paper=row.members, quick=10 if name == "Ising" else 2, tiny=2),
         estimator=row.estimator,
         every=EVERY,
-        what=("weights",),
+        quantities=("weights",),
     )
     return Experiment(row.task, NETWORK, method)
 

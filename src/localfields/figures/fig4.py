@@ -88,7 +88,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
             more: dict[str, Any] = {
                 "members": members,
                 "every": max(1, steps // 100),
-                "what": ("weights",),
+                "quantities": ("weights",),
             }
             method = Training(
                 learning_rate=rate,

@@ -88,7 +88,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
             seed=starts,
             estimator="orbit",
             every=steps // 20,
-            what=("ipr",),
+            quantities=("ipr",),
         )
         found[name] = Experiment(family.task(seeds), NETWORK, method)
         if family is not MATCHED:

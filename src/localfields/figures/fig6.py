@@ -30,7 +30,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         members=at(scale, paper=MEMBERS, quick=3, tiny=2),
         estimator="shared",
         every=at(scale, paper=100, quick=50, tiny=10),
-        what=("weights", "biases"),
+        quantities=("weights", "biases"),
     )
     network = Committee(HIDDEN, activation="sigmoid", bias="trained", init_scale=0.1)  # pyright: ignore
     samples = at(scale, paper=100_000, quick=20_000, tiny=1000)

@@ -37,7 +37,7 @@ def sigmoid(scale: Scale) -> Experiment:
         seed=tuple(range(seeds)) * len(RATES),
         estimator="shared",
         every=at(scale, paper=100, quick=100, tiny=10),
-        what=("weights", "second", "loss"),
+        quantities=("weights", "readout", "loss"),
     )
     return Experiment(task(4.0), TwoLayer(HIDDEN, activation="sigmoid", init_scale=0.001), method)  # pyright: ignore
 
@@ -51,7 +51,7 @@ def relu(scale: Scale, k: float, bias: str) -> Experiment:
         members=at(scale, paper=MEMBERS, quick=6, tiny=2),
         estimator="shared",
         every=at(scale, paper=40, quick=50, tiny=10),
-        what=("weights", "second", "loss"),
+        quantities=("weights", "readout", "loss"),
     )
     return Experiment(
         task(k), TwoLayer(HIDDEN, activation="relu", bias=bias, init_scale=0.001), method
@@ -92,7 +92,7 @@ def frequencies(run: Trajectory) -> np.ndarray:
 
 def one_signed(run: Trajectory) -> np.ndarray:
     """Whether all of a member's second layer is positive at the end."""
-    return np.asarray((run.second[:, -1, 0] > 0).all(axis=1))
+    return np.asarray((run.readout[:, -1, 0] > 0).all(axis=1))
 
 
 def chosen(run: Trajectory, member: int) -> np.ndarray:
@@ -219,7 +219,7 @@ def _split(run: Trajectory, positive: bool) -> str:
 
 
 def _lower(printed_net: Trajectory, bare: Trajectory) -> str:
-    mixed, positive = ~one_signed(bare), bare.second[:, -1, 0] > 0
+    mixed, positive = ~one_signed(bare), bare.readout[:, -1, 0] > 0
     speed = frequencies(bare)
     fast, others, alone = (
         speed[mixed][~positive[mixed]],

@@ -50,7 +50,7 @@ def _training(gain: float, scale: Scale) -> Training:
         members=at(scale, paper=MEMBERS[gain], quick={SHARP: ROWS, GAUSSIAN: 1}[gain], tiny=2),
         estimator="orbit",
         every=EVERY,
-        what=("weights",),
+        quantities=("weights",),
     )
 
 

@@ -66,9 +66,8 @@ def task_of(world: str, scale: Scale) -> Discrimination:
     if world in LEAVES:
         gray = {LIGHT: "two-point", HEAVY: "laplace"}[world]
         leaves = at(scale, paper=60, quick=40, tiny=5)
-        return zooms(
-            DeadLeaves((side, side), smallest=1.0, ratio=4.0, leaves=leaves, gray=gray), (2, 1)
-        )  # pyright: ignore
+        scene = DeadLeaves((side, side), smallest=1.0, ratio=4.0, leaves=leaves, gray=gray)  # pyright: ignore
+        return zooms(scene, (2, 1))
     steps = (Wrap(), *STEPS[world], Center(), ScaleStep(each="all"))  # pyright: ignore[reportCallIssue]
     return blurs(
         ImagePatches(
@@ -93,7 +92,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     one, many = SingleNeuron(init_scale=1e-4), Committee(hidden)  # pyright: ignore[reportCallIssue]
     sparse = SparseCoding(some, steps=at(scale, paper=200, quick=40, tiny=1))  # pyright: ignore[reportCallIssue]
     methods = {ICA: FastICA(some), SPARSE: sparse}  # pyright: ignore[reportCallIssue]
-    common: dict[str, Any] = {"estimator": "orbit", "what": ("weights",)}
+    common: dict[str, Any] = {"estimator": "orbit", "quantities": ("weights",)}
     found = {}
     for world in WORLDS:
         task = task_of(world, scale)

@@ -32,7 +32,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         steps=at(scale, paper=5000, quick=1000, tiny=40),
         batch=at(scale, paper=10_000, quick=1000, tiny=20),
         every=at(scale, paper=20, quick=20, tiny=10),
-        what=("weights",),
+        quantities=("weights",),
     )
     longer = Training(
         learning_rate=1.0,
@@ -40,7 +40,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         batch=at(scale, paper=50, quick=20, tiny=2),
         estimator="orbit",
         every=at(scale, paper=20, quick=20, tiny=10),
-        what=("weights",),
+        quantities=("weights",),
     )
     return {
         name: Experiment(task(GAINS[name]), network, how)

@@ -46,7 +46,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         batch=at(scale, paper=50, quick=20, tiny=2),
         estimator="orbit",
         every=at(scale, paper=100, quick=50, tiny=3),
-        what=("weights",),
+        quantities=("weights",),
         seed=tuple(range(num)) * len(swept),
     )
     relu = Experiment(Discrimination(short, long), Committee(HIDDEN, init_scale=1.0), method)  # pyright: ignore

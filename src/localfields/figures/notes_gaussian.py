@@ -45,7 +45,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
             estimator=estimator,
             members=at(scale, paper=3, quick=2, tiny=2),
             every=20,
-            what=("weights",),
+            quantities=("weights",),
         )
 
     noisy = method(at(scale, paper=10_000, quick=1000, tiny=20), "independent")

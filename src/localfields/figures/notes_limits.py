@@ -37,7 +37,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         members=at(scale, paper=6, quick=3, tiny=2),
         estimator="orbit",
         every=at(scale, paper=200, quick=100, tiny=10),
-        what=("weights",),
+        quantities=("weights",),
     )
     return {TRAINED: Experiment(task(GAIN), SingleNeuron(), method)}  # pyright: ignore[reportCallIssue]
 

@@ -53,7 +53,7 @@ def training(scale: Scale, activation: str = "erf", **more: Any) -> Training:
             "batch": at(scale, paper=20, quick=10, tiny=2),
             "estimator": "orbit",
             "every": at(scale, paper=100, quick=40, tiny=3),
-            "what": ("weights", "biases", "loss", "accuracy"),
+            "quantities": ("weights", "biases", "loss", "accuracy"),
             **more,
         },
     )

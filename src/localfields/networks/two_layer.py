@@ -21,7 +21,7 @@ class TwoLayer(Network):
     Example:
         >>> import localfields as lf
         >>> sorted(lf.networks.TwoLayer(4).initial(jax.random.key(0), (40,)))
-        ['biases', 'offset', 'second', 'weights']
+        ['biases', 'readout', 'readout_bias', 'weights']
     """
 
     hidden: int = declare(10, Count(high=100_000), symbol="K", help="number of neurons")
@@ -42,15 +42,15 @@ class TwoLayer(Network):
         """Second layer and biases."""
         dtype = working_dtype()
         sd = jnp.sqrt(jnp.asarray(self.init_scale, dtype) * 2 / (self.hidden + outputs))
-        rest = {"second": sd * jax.random.normal(key, (outputs, self.hidden), dtype)}
+        rest = {"readout": sd * jax.random.normal(key, (outputs, self.hidden), dtype)}
         if self.bias != "none":
             rest["biases"] = jnp.zeros((self.hidden,), dtype)
         if self.bias == "trained":
-            rest["offset"] = jnp.zeros((outputs,), dtype)
+            rest["readout_bias"] = jnp.zeros((outputs,), dtype)
         return rest
 
     def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
         """Second layer on the activations."""
         h = h if self.bias == "none" else h + params["biases"]
-        output = params["second"] @ ACTIVATIONS[self.activation](h)
-        return output + params["offset"] if self.bias == "trained" else output
+        output = params["readout"] @ ACTIVATIONS[self.activation](h)
+        return output + params["readout_bias"] if self.bias == "trained" else output

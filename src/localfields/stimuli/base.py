@@ -183,7 +183,7 @@ class Colored(Stimulus):
     kernel: eqx.AbstractVar[Kernel]
 
     @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a kernel given as a function."""
         return settle_kernel(given)
 

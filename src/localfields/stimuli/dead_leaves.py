@@ -46,7 +46,7 @@ class DeadLeaves(Stimulus):
     )
 
     @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Put the grays at mean zero and unit variance."""
         return given | {"gray": Nested("marginal").check("gray", given["gray"]).standardized()}  # type: ignore
 

@@ -185,7 +185,7 @@ class Elliptical(EllipticalLaw):
     kernel: Kernel = kernel_field()
 
     @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate functions; put the radius at E R² = 1."""
         radial = Nested("marginal", as_law).check("radial", given["radial"])
         if not isinstance(radial, Tabulated):

@@ -194,7 +194,7 @@ class Copula(GaussianCopula):
     kernel: Kernel = kernel_field()
 
     @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a kernel given as a function; put the marginal at mean zero and unit variance."""
         law = Nested("marginal", as_law).check("marginal_law", given["marginal_law"])
         if isinstance(law, SphereProjection):

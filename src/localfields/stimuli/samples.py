@@ -287,7 +287,7 @@ class Samples(Rows):
     rows: np.ndarray = derived(lambda stimulus: stimulus._prepared()[0])
 
     @classmethod
-    def settle(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Read the data; the lattice is theirs unless another one of as many sites is given."""
         data = Data().check("data", given["data"])
         assert data is not None

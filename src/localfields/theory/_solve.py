@@ -27,7 +27,7 @@ def solve(
     initial: Any = None,
     times: Any = None,
     until: float = 1000.0,
-    rest: float = 1e-6,
+    stop_tol: float = 1e-6,
     members: int | None = None,
     seed: int | Sequence[int] = 0,
     tolerance: float = 1e-8,
@@ -44,7 +44,7 @@ def solve(
         times: Flow times to record, (time,) or (member, time), such as `run.times`; by default until all members rest,
             closely at first and sparser as the flow slows down.
         until: The longest flow time, where no times are given.
-        rest: A member rests when its parameters move by less than this fraction of their length per unit of time.
+        stop_tol: A member rests when its parameters move by less than this fraction of their length per unit of time.
         members: Size of the ensemble; by default the length of what is swept or of `initial`, or 1.
         seed: Of the first fields; a list gives one a member, each of which starts as it would alone.
         tolerance: Relative error a step of the integrator; the absolute one is a hundredth of it.
@@ -65,7 +65,7 @@ def solve(
         array([0.8537, 0.8537])
     """
     network = SingleNeuron() if network is None else network  # pyright: ignore[reportCallIssue]
-    _check(task, theory, network, until, rest, tolerance, solver)
+    _check(task, theory, network, until, stop_tol, tolerance, solver)
     seed = Seeds().check("seed", seed)
     clock = time.perf_counter()
     start, count = _start(task, network, initial, members, seed)
@@ -78,10 +78,10 @@ def solve(
         num = STAGE if times is None else times.shape[-1]
         go = Followed(flow, swept, stiff, params, float(tolerance), num)
         times, result = (
-            go.to_rest(float(until), float(rest)) if times is None else (times, go(times))
+            go.to_rest(float(until), float(stop_tol)) if times is None else (times, go(times))
         )
         onset = go.since(result, times, localized=localized_from(task.size))
-        rested = go.since(result, times, rest=float(rest))
+        rested = go.since(result, times, rest=float(stop_tol))
     specification = {
         "task": task.to_json(),
         "theory": theory.to_json(),
@@ -89,7 +89,7 @@ def solve(
         "members": count,
         "seed": Seeds().encode(seed),
         "until": float(end),
-        "rest": float(rest),
+        "stop_tol": float(stop_tol),
         "tolerance": float(tolerance),
         "solver": "stiff" if stiff else "explicit",
     }
@@ -126,7 +126,7 @@ def _trajectory(
 
 
 def _check(
-    task: Any, theory: Any, network: Any, until: Any, rest: Any, tolerance: Any, solver: Any
+    task: Any, theory: Any, network: Any, until: Any, stop_tol: Any, tolerance: Any, solver: Any
 ) -> None:
     kinds = (
         ("task", task, Discrimination),
@@ -139,7 +139,11 @@ def _check(
     network.check_outputs(task.outputs)
     numbers = (
         ("until", until, Number(low=0, hint="The longest flow time to look at.")),
-        ("rest", rest, Number(low=0, closed=True, hint="Give a small fraction, such as 1e-6.")),
+        (
+            "stop_tol",
+            stop_tol,
+            Number(low=0, closed=True, hint="Give a small fraction, such as 1e-6."),
+        ),
         ("tolerance", tolerance, Number(low=1e-14, high=1e-1, hint="For example 1e-8.")),
     )
     for name, value, kind in numbers:

@@ -183,7 +183,7 @@ def predict(
         members=members,
         seed=seed,
         until=UNTIL,
-        rest=REST,
+        stop_tol=REST,
         tolerance=TOLERANCE,
     )
     bump_from, wave_to = bump_and_wave(task.size, exact)

@@ -1,4 +1,4 @@
-"""The compiled part of training: start, advance, look.
+"""The compiled part of training: start, advance, observe.
 
 One program advances all members. What is swept (numbers of stimuli, task and network, learning rates) and what is not
 arrive as two halves of one tree, so that sweeping a number neither recompiles nor makes a copy of what is common.
@@ -47,7 +47,7 @@ class Program:
 class View:
     """What a record shows, apart from the program: who looks at something else need not compile the training again."""
 
-    what: tuple[str, ...]
+    quantities: tuple[str, ...]
     evaluate: tuple[int, ...]
     exact: bool  # whether the loss is known without a held-out stream
 
@@ -158,25 +158,27 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
 
 
 @functools.partial(jax.jit, static_argnames="view")
-def look(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[str, jax.Array]:
+def observe(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[str, jax.Array]:
     """One record of every member."""
-    TRACES["look"] += 1
+    TRACES["observe"] += 1
     held_out = jax.random.fold_in(jax.random.fold_in(setting.shared_key, 2**31 - 1), step)
 
     def one(swept: Any, params: Params) -> dict[str, jax.Array]:
         task, network, extra = eqx.combine(swept, setting.fixed)
-        found = {name: params[name] for name in PARAMETERS if name in view.what and name in params}
-        found |= {
-            name: REDUCERS[name](params, task.shape) for name in REDUCERS if name in view.what
+        found = {
+            name: params[name] for name in PARAMETERS if name in view.quantities and name in params
         }
-        if "loss" in view.what and view.exact:
+        found |= {
+            name: REDUCERS[name](params, task.shape) for name in REDUCERS if name in view.quantities
+        }
+        if "loss" in view.quantities and view.exact:
             found["loss"] = extra(params)[0]
-        if "accuracy" in view.what or ("loss" in view.what and not view.exact):
+        if "accuracy" in view.quantities or ("loss" in view.quantities and not view.exact):
             draws = draw_classes(task, held_out, view.evaluate)
             fields = [preactivations(task, network, params, x) for x in draws]
-            if "loss" in view.what and not view.exact:
+            if "loss" in view.quantities and not view.exact:
                 found["loss"] = mean_loss(task, network, params, fields)
-            if "accuracy" in view.what:
+            if "accuracy" in view.quantities:
                 found["accuracy"] = _accuracy(task, network, params, fields)
         return found
 

@@ -1,4 +1,4 @@
-"""The part of training that Python sees: chunks between records, the clock, cancel, rest, checkpoints."""
+"""The part of training that Python sees: chunks between records, the clock, cancel, stop_tol, checkpoints."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..errors import Said, refuse
 from ..trajectory import inverse_participation_ratio
 from .engine import State
 
-SYNC = 0.15  # seconds between looks at the clock, at cancel and at rest
-KEEP = 10.0  # seconds between checkpoints,
+POLL_INTERVAL = 0.15  # seconds between looks at the clock, at cancel and at rest
+CHECKPOINT_INTERVAL = 10.0  # seconds between checkpoints,
 APART = 30  # and at least this many times what one takes
 
 
 @runtime_checkable
-class Keep(Protocol):
+class Checkpointer(Protocol):
     """Where a run keeps what it needs to go on after an interruption: plain arrays by name."""
 
     def load(self) -> dict[str, np.ndarray] | None:
@@ -66,12 +66,12 @@ class Loop:
     see: Callable[[State], dict[str, jax.Array]]
     at: list[int]  # steps of the records
     times: np.ndarray  # their flow times
-    rest: float | None
+    stop_tol: float | None
     on_progress: Callable[[Progress], Any] | None
     cancel: Callable[[], bool] | None
-    keep: Keep | None
+    checkpoint: Checkpointer | None
     run_digest: str  # names the run in its checkpoints
-    look: float | None = None  # seconds between looks; None: SYNC
+    poll_interval: float | None = None  # seconds between looks; None: POLL_INTERVAL
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     stopped: str = "finished"
 
@@ -85,7 +85,10 @@ class Loop:
         state = self._resume(state)
         begun = len(self.records) - 1
         begin = last = kept = time.perf_counter()
-        pause, look = KEEP, SYNC if self.look is None else self.look
+        pause, poll = (
+            CHECKPOINT_INTERVAL,
+            POLL_INTERVAL if self.poll_interval is None else self.poll_interval,
+        )
         end = "finished" if begun == len(self.at) - 1 else ""
         try:
             self._tell(state, begun, begun, 0.0)
@@ -96,22 +99,22 @@ class Loop:
                 self.records.append(seen)
                 state, end = ahead, how
                 now = time.perf_counter()
-                if now - last >= look or end:
+                if now - last >= poll or end:
                     jax.block_until_ready(self.records[-1])
                     last = time.perf_counter()
                     self._tell(state, index, begun, last - begin)
                     if end or (self.cancel is not None and self.cancel()):
                         break
-                if self.keep is not None and now - kept >= pause:
+                if self.checkpoint is not None and now - kept >= pause:
                     self._save(state)
                     kept = time.perf_counter()
-                    pause = max(KEEP, APART * (kept - now))
+                    pause = max(CHECKPOINT_INTERVAL, APART * (kept - now))
         except KeyboardInterrupt:
             del self.records[
                 self.at.index(int(state.step)) + 1 :
             ]  # it may have come between a record and its state
         self.stopped = end or "cancelled"
-        if self.keep is not None and not end:
+        if self.checkpoint is not None and not end:
             self._save(state)
         return state
 
@@ -119,10 +122,10 @@ class Loop:
         """How the run ends at this record, if it does."""
         if index == len(self.at) - 1:
             return "finished"
-        if self.rest is None:
+        if self.stop_tol is None:
             return ""
         span = self.times[..., index] - self.times[..., index - 1]
-        return "at rest" if _at_rest(before, now, self.rest * span) else ""
+        return "at rest" if _at_rest(before, now, self.stop_tol * span) else ""
 
     def _tell(self, state: State, index: int, begun: int, seconds: float) -> None:
         if self.on_progress is None:
@@ -146,14 +149,14 @@ class Loop:
         self.on_progress(told)
 
     def _save(self, state: State) -> None:
-        assert self.keep is not None
+        assert self.checkpoint is not None
         arrays = {"run": np.array(self.run_digest)}
         arrays |= {
             f"state_{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))
         }
         for name in self.records[0]:
             arrays[f"record_{name}"] = np.stack([np.asarray(one[name]) for one in self.records])
-        self.keep.save(arrays)
+        self.checkpoint.save(arrays)
 
     def _resume(self, state: State) -> State:
         """The state and records of a checkpoint of this run; without one, where it begins.
@@ -161,7 +164,7 @@ class Loop:
         Raises:
             InputError: When the checkpoint is of another run.
         """
-        arrays = None if self.keep is None else self.keep.load()
+        arrays = None if self.checkpoint is None else self.checkpoint.load()
         if arrays is None:
             return state
         if str(arrays.get("run")) != self.run_digest:
@@ -194,7 +197,7 @@ class Loop:
         return jax.tree.map(jnp.asarray, found)
 
     def _refuse(self, got: str, expected: str) -> NoReturn:
-        advice = f"Remove {getattr(self.keep, 'path', 'it')} to start anew."
+        advice = f"Remove {getattr(self.checkpoint, 'path', 'it')} to start anew."
         refuse("The checkpoint", Said(got), f"one of this run ({expected})", advice)
 
 

@@ -79,7 +79,9 @@ def make_plan(
         in_order=stream is not None,
     )
     view = View(
-        record.what, class_counts(task, record.evaluate, "evaluate"), exact=estimator == "exact"
+        record.quantities,
+        class_counts(task, record.evaluate, "evaluate"),
+        exact=estimator == "exact",
     )
     whole = (task, network, extra)
     mask = (swept_leaves(task), swept_leaves(network), jax.tree.map(lambda _: extra_swept, extra))

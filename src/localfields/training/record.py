@@ -18,7 +18,7 @@ REDUCERS: dict[str, Callable[[Params, tuple[int, ...]], jax.Array]] = {
     "norm": lambda params, shape: jnp.sqrt(jnp.sum(params["weights"] ** 2, axis=1)),
     "peak": lambda params, shape: _peak(params["weights"], shape),
 }
-PARAMETERS = ("weights", "biases", "second", "offset")
+PARAMETERS = ("weights", "biases", "readout", "readout_bias")
 MEASURED = ("loss", "accuracy")
 KNOWN = (*PARAMETERS, *MEASURED, *REDUCERS)
 LARGEST = 4e9
@@ -41,17 +41,25 @@ class Record:
 
     Args:
         every: Steps between records; the start and the end are always recorded.
-        what: Parameters (`weights`, `biases`, `second`, `offset`), reductions of them (`ipr`, `norm`, `peak`), and
-            `loss` and `accuracy` on a held-out stream. Parameters that a network does not have are left out.
-        evaluate: Held-out samples a record, shared by the members.
+        quantities: Parameters (`weights`, `biases`, `readout`, `readout_bias`), reductions of them
+            (`ipr`, `norm`, `peak`), and `loss` and `accuracy` on a held-out stream. Parameters that
+            a network does not have are left out.
+        evaluate: Held-out samples per record, shared by the members.
 
     Example:
-        >>> Record(every=100, what=("ipr", "loss")).every
+        >>> Record(every=100, quantities=("ipr", "loss")).every
         100
     """
 
     every: int = 10
-    what: tuple[str, ...] = ("weights", "biases", "second", "offset", "loss", "accuracy")
+    quantities: tuple[str, ...] = (
+        "weights",
+        "biases",
+        "readout",
+        "readout_bias",
+        "loss",
+        "accuracy",
+    )
     evaluate: int = 2000
 
     def __post_init__(self):
@@ -65,12 +73,17 @@ class Record:
                     "a whole number of at least 1",
                     "Give a number of steps, or of samples.",
                 )
-        if isinstance(self.what, str) or not isinstance(self.what, (tuple, list)):
-            refuse("`what`", self.what, "a tuple of names", "For example ('weights', 'loss').")
-        for name in self.what:
+        if isinstance(self.quantities, str) or not isinstance(self.quantities, (tuple, list)):
+            refuse(
+                "`quantities`",
+                self.quantities,
+                "a tuple of names",
+                "For example ('weights', 'loss').",
+            )
+        for name in self.quantities:
             if name not in KNOWN:
                 unknown("A recorded quantity", name, KNOWN)
-        object.__setattr__(self, "what", tuple(self.what))
+        object.__setattr__(self, "quantities", tuple(self.quantities))
 
     def at(self, steps: int) -> list[int]:
         """Step numbers of the records of a run."""
@@ -85,4 +98,4 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {"every": self.every, "what": list(self.what), "evaluate": self.evaluate}
+        return {"every": self.every, "quantities": list(self.quantities), "evaluate": self.evaluate}

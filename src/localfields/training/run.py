@@ -21,8 +21,8 @@ from ..errors import Said, refuse
 from ..networks import Network
 from ..tasks import Discrimination, given_fields, initial_params
 from ..trajectory import Outcome, Trajectory, made_with
-from .engine import RUNNING, Setting, State, advance, look, start_state
-from .loop import Keep, Loop, Progress
+from .engine import RUNNING, Setting, State, advance, observe, start_state
+from .loop import Checkpointer, Loop, Progress
 from .plan import Plan, flow_times
 from .record import LARGEST, Record
 
@@ -41,13 +41,13 @@ class Run:
     estimator: str
     optimizer: str | Callable[..., Any]
     initial: Any
-    rest: float | None
+    stop_tol: float | None
 
     def follow(
         self,
         on_progress: Callable[[Progress], Any] | None,
         cancel: Callable[[], bool] | None,
-        keep: Keep | None,
+        checkpoint: Checkpointer | None,
         pause: float | None,
     ) -> Trajectory:
         """Compile, run and gather.
@@ -74,8 +74,8 @@ class Run:
             functools.partial(forward, plan.program, plan.setting),
             functools.partial(_see, plan),
         )
-        name = "" if keep is None else _digest(specification)
-        loop = Loop(go, see, at, times, self.rest, on_progress, cancel, keep, name, pause)
+        name = "" if checkpoint is None else _digest(specification)
+        loop = Loop(go, see, at, times, self.stop_tol, on_progress, cancel, checkpoint, name, pause)
         state = loop.run(state, first)
         seconds = time.perf_counter() - clock
         series = {
@@ -148,7 +148,7 @@ class Run:
             "initial": None
             if self.initial is None
             else np.asarray(self.initial, np.float64).tolist(),
-            "rest": None if self.rest is None else float(self.rest),
+            "stop_tol": None if self.stop_tol is None else float(self.stop_tol),
         }
 
 
@@ -159,7 +159,7 @@ def _digest(specification: dict[str, Any]) -> str:
 
 
 def _see(plan: Plan, state: State) -> dict[str, jax.Array]:
-    return _divided(look, plan.count)(plan.view, plan.setting, state.params, state.step)
+    return _divided(observe, plan.count)(plan.view, plan.setting, state.params, state.step)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from ..errors import refuse
 from ..networks import Network
 from ..tasks import Discrimination
 from ..trajectory import Trajectory
-from .loop import Keep, Progress
+from .loop import Checkpointer, Progress
 from .plan import make_plan
 from .record import Record
 from .run import Run
@@ -29,11 +29,11 @@ def train(
     estimator: str = "independent",
     optimizer: str | Callable[..., Any] = "sgd",
     initial: Any = None,
-    rest: float | None = None,
+    stop_tol: float | None = None,
     on_progress: Callable[[Progress], Any] | None = None,
     cancel: Callable[[], bool] | None = None,
-    keep: Keep | None = None,
-    look: float | None = None,
+    checkpoint: Checkpointer | None = None,
+    poll_interval: float | None = None,
 ) -> Trajectory:
     """Train an ensemble by gradient descent on fresh draws.
 
@@ -52,13 +52,15 @@ def train(
             `epochs` (on data: every sample once, in an order all members see, before any comes again).
         optimizer: `sgd`, another name of optax, or a function of `learning_rate` that returns an optax transformation.
         initial: Receptive fields to start from, (neuron, *shape) or (member, neuron, *shape).
-        rest: Stop when no member's fields move by more than this fraction of their length per unit of flow time.
+        stop_tol: Stop when no member's fields move by more than this fraction of their length per unit of flow time.
         on_progress: Called with a `Progress` before the first step (it tells the memory of the records), and between
             chunks.
         cancel: Called between chunks; training stops when it returns true. Ctrl-C does the same.
-        keep: Where to keep checkpoints, every ten seconds or so: an object with `save(arrays)` and `load()`. A run that
-            finds one goes on from there, to the same result, bit for bit.
-        look: Seconds between looks at progress and cancel, by default 0.15; 0 looks at every record, and is slower.
+        checkpoint: Where to save checkpoints, about every ten seconds: an object with
+            `save(arrays)` and `load()`. A run that finds a checkpoint resumes from it and ends with
+            the same result, bit for bit.
+        poll_interval: Seconds between calls of `on_progress` and `cancel`, by default 0.15. With 0
+            they are called at every record, which is slower.
 
     Returns:
         A `Trajectory`. What was recorded before a cancel is in it.
@@ -76,19 +78,25 @@ def train(
     record = Record() if record is None else record
     steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
     seed = Seeds().check("seed", seed)
-    _check_callbacks(rest, on_progress, cancel, look)
+    _check_callbacks(stop_tol, on_progress, cancel, poll_interval)
     plan = make_plan(
         task, network, learning_rate, batch, members, seed, record, estimator, optimizer
     )
-    run = Run(plan, task, network, steps, batch, seed, record, estimator, optimizer, initial, rest)
-    return run.follow(on_progress, cancel, keep, look)
+    run = Run(
+        plan, task, network, steps, batch, seed, record, estimator, optimizer, initial, stop_tol
+    )
+    return run.follow(on_progress, cancel, checkpoint, poll_interval)
 
 
-def _check_callbacks(rest: Any, on_progress: Any, cancel: Any, look: Any) -> None:
-    if rest is not None:
-        Number(low=0, closed=True, hint="Give a small fraction, such as 1e-3.").check("rest", rest)
-    if look is not None:
-        Number(low=0, closed=True, hint="Give seconds, such as 0.5.").check("look", look)
+def _check_callbacks(stop_tol: Any, on_progress: Any, cancel: Any, poll_interval: Any) -> None:
+    if stop_tol is not None:
+        Number(low=0, closed=True, hint="Give a small fraction, such as 1e-3.").check(
+            "stop_tol", stop_tol
+        )
+    if poll_interval is not None:
+        Number(low=0, closed=True, hint="Give seconds, such as 0.5.").check(
+            "poll_interval", poll_interval
+        )
     for name, value in (("on_progress", on_progress), ("cancel", cancel)):
         if value is not None and not callable(value):
             refuse(f"`{name}`", value, "a function", "It is called between chunks of steps.")

@@ -373,7 +373,7 @@ def trained(task, network, rate, steps, every, **more):
     settings = {
         "learning_rate": rate,
         "steps": steps,
-        "record": lf.Record(every=every, what=tuple(what)),
+        "record": lf.Record(every=every, quantities=tuple(what)),
     }
     return lf.train(task, network, **settings | more)
 

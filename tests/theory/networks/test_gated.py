@@ -443,7 +443,7 @@ def test_exact_training_is_descent_on_the_closed_form():
         gated_solution(TASK, gates),
     )
     rates = np.array([0.2, 0.1])
-    record = lf.Record(every=20, what=("weights", "loss"))
+    record = lf.Record(every=20, quantities=("weights", "loss"))
     settings = {
         "learning_rate": rates,
         "steps": 80,
@@ -467,7 +467,11 @@ def test_training_on_large_batches_follows_the_closed_form(estimator):
     """The mean of a linear recursion is the recursion of the mean: members differ from it by noise alone."""
     gates, _ = MANY["several"]  # ties included: the flat gate has many
     network, start, members = lf.networks.GatedLinear(gates), 0.3 * start_of(gates), 32
-    settings = {"learning_rate": 0.3, "steps": 60, "record": lf.Record(every=20, what=("weights",))}
+    settings = {
+        "learning_rate": 0.3,
+        "steps": 60,
+        "record": lf.Record(every=20, quantities=("weights",)),
+    }
     run = lf.train(
         TASK,
         network,

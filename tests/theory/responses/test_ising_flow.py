@@ -35,7 +35,7 @@ def test_training_on_large_batches_comes_to_the_exact_bump():
         "learning_rate": 0.05,
         "steps": 600,
         "members": 4,
-        "record": lf.Record(every=50, what=("weights",)),
+        "record": lf.Record(every=50, quantities=("weights",)),
     }
     network = lf.networks.SingleNeuron(init_scale=0.001)
     run = lf.train(TASK, network, batch=20_000, **settings)

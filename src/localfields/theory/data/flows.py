@@ -136,7 +136,7 @@ def follow(
         "members": count,
         "seed": seed,
         "until": UNTIL,
-        "rest": REST,
+        "stop_tol": REST,
         "tolerance": TOLERANCE,
     }
     axes, seconds = (len(which), 1, *plain.shape), time.perf_counter() - clock

@@ -153,9 +153,8 @@ def _facts(
     sure = np.abs(excess) > 4 * said.amplifier_error + 1e-9
     bends = (excess[sure] > 0).any() and (excess[sure] < 0).any()
     signs = all(one.two_valued for one in found) and task.outputs == 1
-    second = [
-        row + one.site_means().mean() ** 2 for row, one in zip(rows, task.stimuli, strict=True)
-    ]  # pyright: ignore
+    means = [stimulus.site_means().mean() for stimulus in task.stimuli]  # pyright: ignore
+    second = [row + mean**2 for row, mean in zip(rows, means, strict=True)]
     return {
         "excess_kurtosis": said.kurtosis.value,
         "tail_index": said.tail_index if said.heavy else math.inf,

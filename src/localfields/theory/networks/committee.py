@@ -88,8 +88,8 @@ class CommitteeTheory(Theory):
         # Of these classes exactly: one derived from them may have another readout.
         if (
             type(network) not in (Committee, SingleNeuron)
-            or network.activation not in self.activations
-        ):  # pyright: ignore[reportAttributeAccessIssue]
+            or network.activation not in self.activations  # pyright: ignore[reportAttributeAccessIssue]
+        ):
             advice = f"Its activation is to be {' or '.join(self.activations)}."
             refuse(f"The network for {name}", network, "a Committee or a SingleNeuron", advice)
         check_squares(name, task)
