@@ -60,7 +60,7 @@ def test_legends_stay_inside_their_panels():
 
     for law in (lf.stimuli.Gaussian((12,), xi=1), lf.stimuli.NLGP((12,), xi=1, gain=100)):
         task = lf.data.blurs(lf.stimuli.Samples(np.asarray(law.sample(0, 400))), (0, 1))
-        figure = data_figure(task, lf.predict(task))
+        figure = data_figure(lf.predict(task))
         figure.draw_without_rendering()
         legends = [(ax, ax.get_legend()) for ax in figure.axes if ax.get_legend() is not None]
         assert len(legends) >= 4

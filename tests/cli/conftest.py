@@ -1,5 +1,6 @@
 """Command lines run in a folder of their own."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def quick(asked, monkeypatch):
 
     def predict(task, **settings):
         calls.append((task, settings))
-        return asked[1]
+        return dataclasses.replace(asked[1], task=task)
 
     monkeypatch.setattr("localfields.theory.predict", predict)
     return calls

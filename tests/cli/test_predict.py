@@ -48,7 +48,7 @@ def test_report_and_file_are_those_of_the_python_call(asked, folder, capsys):
         5,
         lf.__version__,
     )
-    assert set(found) == {field.name for field in dataclasses.fields(wanted)} - {"flow"}
+    assert set(found) == {field.name for field in dataclasses.fields(wanted)} - {"flow", "task"}
     np.testing.assert_array_equal(found.pop("field"), wanted.field)
     np.testing.assert_array_equal(found.pop("peak"), wanted.peak)
     for name, value in found.items():
@@ -251,8 +251,9 @@ def assert_legible(figure):
         assert apart, (one, other)
 
 
-def made_up(prediction, shape, ends):
+def made_up(prediction, task, ends):
     """The same prediction with a flow of another lattice: starts whose peak stands out by these factors."""
+    shape = task.shape
     times = np.linspace(0, 50, 21)
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((len(ends), 1, 1, *shape))
@@ -268,7 +269,10 @@ def made_up(prediction, shape, ends):
         final=weights[:, -1],
         series={"weights": weights},
     )
-    return dataclasses.replace(prediction, flow=flow, field=weights[0, -1, 0])
+    kurtosis = task.stimuli[-1].marginal().excess_kurtosis
+    return dataclasses.replace(
+        prediction, task=task, flow=flow, field=weights[0, -1, 0], excess_kurtosis=kurtosis
+    )
 
 
 TASKS = {
@@ -286,7 +290,7 @@ TASKS = {
 @pytest.mark.parametrize("name", TASKS)
 def test_no_words_of_the_page_overlap(name, asked):
     task = lf.Discrimination(*TASKS[name](lf.stimuli))
-    figure = prediction_figure(task, made_up(asked[1], task.shape, ends=[9.0, 0.0, 6.0]))
+    figure = prediction_figure(made_up(asked[1], task, ends=[9.0, 0.0, 6.0]))
     assert_legible(figure)
     covariance, law, amplifier, fields, ipr = figure.axes[:5]
     assert len(covariance.get_legend().get_texts()) == len(task.stimuli)
@@ -309,7 +313,7 @@ def test_no_words_of_the_page_overlap(name, asked):
 
 def test_the_page_of_the_flow(asked):
     task, prediction = asked
-    figure = prediction_figure(task, prediction)
+    figure = prediction_figure(prediction)
     assert_legible(figure)
     title = figure._suptitle.get_text()
     assert title.startswith(prediction.verdict.upper())
@@ -322,7 +326,7 @@ def test_the_page_of_the_flow(asked):
 
 
 def test_words_that_overlap_are_caught(asked):
-    figure = prediction_figure(*asked)
+    figure = prediction_figure(asked[1])
     figure.axes[0].set_title(
         "covariance of all the classes that are to be told apart, in words that run on"
     )
@@ -331,9 +335,8 @@ def test_words_that_overlap_are_caught(asked):
 
 
 def test_the_page_without_a_flow_has_one_row(asked):
-    task, prediction = asked
     figure = prediction_figure(
-        task, dataclasses.replace(prediction, flow=None, field=None, reason="word " * 60)
+        dataclasses.replace(asked[1], flow=None, field=None, reason="word " * 60)
     )
     assert len(figure.axes) == 3
     assert_legible(figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 
@@ -134,11 +135,60 @@ def test_the_page_needs_no_other_file(files, asked, quick, capsys):
     assert "http" not in text
 
 
-def test_what_a_page_says_is_escaped(asked):
-    task, said = asked
-    page = prediction_page(
-        task, lf.theory.DataPrediction(**{**vars(said), "reason": "<b>1 & 2</b>"})
+def test_text_page_and_json_are_the_rows(asked):
+    """Each row that has a text is one line of the report and one cell of the page; each value is in the JSON."""
+    prediction = dataclasses.replace(
+        asked[1], verdict="undecided", needed=1234, advice=("try this", "and that")
     )
+    rows = prediction.rows()
+    texts = [line for row in rows for line in row.text.splitlines()]
+    lines = str(prediction).splitlines()
+    assert [line[19:] for line in lines] == texts
+    page = Cells()
+    page.feed(prediction_page(prediction))
+    table = [row for row in rows if row.text and row.kind in ("fact", "class")]
+    assert [(label, text.replace("−", "-")) for label, text in page.table] == [
+        (row.label, row.text) for row in table
+    ]
+    assert any(text.startswith("−1.83 (99 %: −1.8") for _, text in page.table)
+    assert page.items == ["try this", "and that"]
+    assert page.verdict == f"undecided, leaning to {asked[1].leaning}"
+    plain = prediction.to_json()
+    for row in rows:
+        group = plain if row.group is None else plain["evidence"][row.group]
+        assert row.key in group
+    assert [one["kurtosis"]["value"] for one in plain["evidence"]] == [
+        one.kurtosis.value for one in prediction.evidence
+    ]
+    assert (plain["needed"], plain["advice"]) == (1234, ["try this", "and that"])
+
+
+class Cells(html.parser.HTMLParser):
+    """The table of a page, the items of its list and its verdict."""
+
+    def __init__(self):
+        super().__init__()
+        self.tag, self.cells, self.items, self.verdict = "", [], [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tag = tag
+
+    def handle_data(self, data):
+        if self.tag in ("th", "td") and data.strip():
+            self.cells.append(data)
+        if self.tag == "li" and data.strip():
+            self.items.append(data)
+        if self.tag == "strong":
+            self.verdict += data
+        self.tag = ""
+
+    @property
+    def table(self):
+        return list(zip(self.cells[::2], self.cells[1::2], strict=True))
+
+
+def test_what_a_page_says_is_escaped(asked):
+    page = prediction_page(dataclasses.replace(asked[1], reason="<b>1 & 2</b>"))
     assert "&lt;b&gt;1 &amp; 2&lt;/b&gt;" in page and "<b>" not in page
 
 

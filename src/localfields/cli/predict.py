@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import shutil
@@ -40,7 +39,6 @@ OPTIONS = {
     "overwrite": option(bool, False, "replace files that exist"),
 }
 
-INDENT = 19  # where the report's second column begins
 ROWS = 8  # of a picture in the terminal
 MOST_COLUMNS = 60
 SHADES, NEGATIVE_SHADES = " ░▒▓█", " -=≡#"
@@ -111,71 +109,39 @@ def _predict(
         publish(
             target,
             lambda path: path.write_text(
-                _written(path, task, prediction, count, first), encoding="utf-8"
+                _written(path, prediction, count, first), encoding="utf-8"
             ),
         )
         print(f"wrote {target}")
     if picture is not None:
         from ..plots.data import prediction_picture
 
-        publish(picture, lambda path: path.write_bytes(prediction_picture(task, prediction)))
+        publish(picture, lambda path: path.write_bytes(prediction_picture(prediction)))
         print(f"drew {picture}")
 
 
 def _report(prediction: Any, width: int) -> str:
-    """The report, its lines wrapped under their second column, and the predicted field."""
-    wrap = textwrap.TextWrapper(
-        max(width, 40), subsequent_indent=" " * INDENT, break_on_hyphens=False
-    )
-    lines = [wrap.fill(line) for line in str(prediction).splitlines()]
-    wrap.subsequent_indent = ""
+    """The report, wrapped, and the predicted field."""
+    width = max(width, 40)
+    lines = [prediction.report(width)]
     if prediction.flow is not None:
         starts, end = prediction.flow.num_members, float(prediction.flow.times[-1])
         which = f"first of {starts} starts" if starts > 1 else "the only start"
         caption = f"predicted field at flow time {end:.4g}, {which}:"
-        lines += ["", wrap.fill(caption), *draw_field(prediction.field, width)]
+        lines += ["", textwrap.fill(caption, width), *draw_field(prediction.field, width)]
     return "\n".join(lines)
 
 
-def _written(path: Path, task: Any, prediction: Any, starts: int, seed: int) -> str:
+def _written(path: Path, prediction: Any, starts: int, seed: int) -> str:
     if path.suffix == ".json":
-        return _as_json(task, prediction, starts, seed)
+        from .. import __version__
+
+        about = {"localfields": __version__, "starts": starts, "seed": seed}
+        document = {**about, **prediction.to_json()}
+        return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     from ..plots.data import prediction_page
 
-    return prediction_page(task, prediction)
-
-
-def _as_json(task: Any, prediction: Any, starts: int, seed: int) -> str:
-    """Strict JSON: what is not a number is null, and an infinite one "inf"."""
-    from .. import __version__
-
-    found: dict[str, Any] = {
-        "localfields": __version__,
-        "task": task.to_json(),
-        "starts": starts,
-        "seed": seed,
-    }
-    for field in dataclasses.fields(prediction):
-        value = getattr(prediction, field.name)
-        if field.name != "flow":
-            found[field.name] = value
-    return json.dumps(_strict(found), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _strict(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # an array
-        value = value.tolist()
-    if hasattr(value, "to_json"):
-        value = value.to_json()
-    if dataclasses.is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {name: _strict(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
+    return prediction_page(prediction)
 
 
 # -- pictures of plain characters -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,24 @@ def ipr_title(flow: Trajectory) -> str:
     return f"inverse participation ratio, {f'{flow.num_members} starts' if flow.num_members > 1 else 'one start'}"
 
 
-def theory_of(prediction: Prediction) -> str:
-    """What a prediction rests on."""
-    if prediction.flow is None:
-        return "no theory applies"
-    return f"{prediction.theory}, {'exact' if prediction.exact else 'approximate'}"
+def verdict_of(prediction: Prediction) -> str:
+    """The verdict, and where the rows lean if that is not the same."""
+    return ", leaning to ".join(
+        row.text for row in prediction.rows() if row.kind == "verdict" and row.text
+    )
+
+
+def add_heading(figure: Any, prediction: Prediction, most: int) -> None:
+    """Verdict, theory and reason above the panels, in lines of at most about so many characters."""
+    text = {row.key: row.text for row in prediction.rows()}
+    reason = with_minus(text["reason"])
+    if len(reason) > most >= max(map(len, reason.split("; "))):
+        reason = reason.replace("; ", ";\n")
+    else:
+        lines = -(-len(reason) // most)
+        reason = textwrap.fill(reason, -(-len(reason) // lines) + 8, break_on_hyphens=False)
+    verdict = verdict_of(prediction).replace(prediction.verdict, prediction.verdict.upper(), 1)
+    figure.suptitle(f"{verdict} ({text['theory']})\n{reason}", fontsize=10)
 
 
 def with_minus(text: str) -> str:

@@ -5,23 +5,22 @@ from __future__ import annotations
 import base64
 import html
 import io
-import textwrap
 from typing import Any
 
 import numpy as np
 
-from ..tasks import Discrimination
 from ..theory.data.evidence import ClassEvidence, DataPrediction
 from ..theory.predict import Prediction
 from ..theory.responses.amplifier import SLOPE
 from ._pages import (
+    add_heading,
     add_legend,
     add_panel,
     draw_first_start,
     ipr_title,
     new_page,
     say,
-    theory_of,
+    verdict_of,
     with_minus,
 )
 from .prediction import STYLES, draw_ipr, draw_law
@@ -132,8 +131,9 @@ def draw_flatness(ax: Any, one: ClassEvidence) -> None:
     ax.set_xlabel("percent from the average kind of direction, ±2 s.e.")
 
 
-def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
+def data_figure(prediction: DataPrediction) -> Any:
     """The page as a matplotlib figure."""
+    task = prediction.task
     figure = new_page(13, 7.8)
     grid = figure.add_gridspec(2, 3)
     names = (
@@ -171,13 +171,7 @@ def data_figure(task: Discrimination, prediction: DataPrediction) -> Any:
             add_panel(figure, grid[1, 0], f"E|⟨w, X⟩|/s of directions: elliptical? {words}"), most
         )
         _draw_flow(figure, grid, prediction)
-    said = prediction.verdict.upper()
-    if prediction.verdict != prediction.leaning:
-        said = f"{said}, leaning to {prediction.leaning}"
-    reason = with_minus(textwrap.fill(prediction.reason, LINE, break_on_hyphens=False))
-    # Exact it is only if the law is what these rows look like.
-    theory = prediction.theory if prediction.exact and prediction.doubts else theory_of(prediction)
-    figure.suptitle(f"{said} ({theory})\n{reason}", fontsize=10)
+    add_heading(figure, prediction, LINE)
     return figure
 
 
@@ -191,48 +185,36 @@ def _draw_flow(figure: Any, grid: Any, prediction: DataPrediction) -> None:
     draw_ipr(add_panel(figure, grid[1, 2], ipr_title(flow)), flow)
 
 
-def prediction_picture(task: Discrimination, prediction: Prediction) -> bytes:
+def prediction_picture(prediction: Prediction) -> bytes:
     """The picture of any prediction, as PNG."""
-    whole = (
-        data_figure(task, prediction)
-        if isinstance(prediction, DataPrediction)
-        else plain_figure(task, prediction)
-    )
-    kept = io.BytesIO()
-    whole.savefig(kept, dpi=150, format="png")
-    return kept.getvalue()
+    data = isinstance(prediction, DataPrediction)
+    figure = data_figure(prediction) if data else plain_figure(prediction)
+    png = io.BytesIO()
+    figure.savefig(png, dpi=150, format="png")
+    return png.getvalue()
 
 
-def prediction_page(task: Discrimination, prediction: Prediction) -> str:
+def prediction_page(prediction: Prediction) -> str:
     """One page of HTML that needs no other file: verdict, reason, pictures, and all that was measured."""
     from .. import __version__
 
-    lines = [(line[:18].rstrip(), line[19:]) for line in str(prediction).splitlines()]
-    shown = [(name, text) for name, text in lines if name not in ("verdict", "because", "to know")]
-    tries = [text for name, text in lines if name == "to know"]
-    advice = (
-        "<ul>" + "".join(f"<li>{html.escape(one)}</li>" for one in tries) + "</ul>" if tries else ""
-    )
-    rows = [_row(name, text) for name, text in shown]
+    table, advice = [], ""
+    for row in prediction.rows():
+        if row.kind == "advice" and row.text:
+            advice = f"<ul>{''.join(f'<li>{html.escape(item)}</li>' for item in row.value)}</ul>"
+        elif row.kind in ("fact", "class") and row.text:
+            head = ' class="head"' if row.kind == "class" else ""
+            text = html.escape(with_minus(row.text))
+            table.append(f"<tr{head}><th>{html.escape(row.label)}</th><td>{text}</td></tr>")
+    stimuli = "; ".join(map(repr, prediction.task.stimuli))
     return PAGE.format(
         question="Would a neuron that learns this become localized?",
-        verdict=html.escape(_said(prediction)),
+        verdict=html.escape(verdict_of(prediction)),
         reason=html.escape(with_minus(prediction.reason)),
         advice=advice,
         alt=ALT,
-        picture=base64.b64encode(prediction_picture(task, prediction)).decode(),
-        rows="\n".join(rows),
+        picture=base64.b64encode(prediction_picture(prediction)).decode(),
+        rows="\n".join(table),
         version=__version__,
-        stimuli=html.escape("Classes: " + "; ".join(repr(one) for one in task.stimuli) + "."),
+        stimuli=html.escape(f"Classes: {stimuli}."),
     )
-
-
-def _said(prediction: Prediction) -> str:
-    if isinstance(prediction, DataPrediction) and prediction.leaning != prediction.verdict:
-        return f"{prediction.verdict}, leaning to {prediction.leaning}"
-    return prediction.verdict
-
-
-def _row(name: str, text: str) -> str:
-    head = ' class="head"' if name.startswith("class ") else ""
-    return f"<tr{head}><th>{html.escape(name.strip())}</th><td>{html.escape(with_minus(text))}</td></tr>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,13 @@ from ..theory.predict import Prediction
 from ..theory.responses.amplifier import SLOPE, Amplifier
 from ..trajectory import Trajectory, localized_from
 from ._pages import (
+    add_heading,
     add_legend,
     add_panel,
     draw_first_start,
     ipr_title,
     new_page,
     say,
-    theory_of,
     with_minus,
 )
 from .fields import SMALL
@@ -167,13 +166,13 @@ def draw_ipr(ax: Any, flow: Trajectory, onset: float = math.nan) -> None:
     add_legend(ax)
 
 
-def prediction_figure(task: Discrimination, prediction: Prediction) -> Any:
+def prediction_figure(prediction: Prediction) -> Any:
     """The page as a matplotlib figure: covariances, law, amplifier; fields and IPR over flow time; the verdict above.
 
     Args:
-        task: The task.
-        prediction: What `predict` says of it.
+        prediction: From `predict`.
     """
+    task, text = prediction.task, {row.key: with_minus(row.text) for row in prediction.rows()}
     flow = prediction.flow
     if flow is not None and not np.isfinite(flow.ipr).all():
         flow = None
@@ -187,38 +186,20 @@ def prediction_figure(task: Discrimination, prediction: Prediction) -> Any:
         say(add_panel(figure, grid[0, 4:], "amplifier"), "needs the law of one site")
     else:
         draw_law(
-            add_panel(
-                figure, grid[0, 2:4], f"one site: excess kurtosis {_shown(law.excess_kurtosis)}"
-            ),
+            add_panel(figure, grid[0, 2:4], f"one site: excess kurtosis {text['excess_kurtosis']}"),
             law,
         )
         note = (
-            "idle: elliptical data"
-            if prediction.elliptical
-            else f"index {_shown(prediction.amplifier_index)}"
+            "idle: elliptical data" if prediction.elliptical else f"index {text['amplifier_index']}"
         )
         draw_amplifier(add_panel(figure, grid[0, 4:], f"amplifier, {note}"), law)
     if flow is not None:
         draw_first_start(figure, grid[1, :3], flow)
         draw_ipr(add_panel(figure, grid[1, 3:], ipr_title(flow)), flow, prediction.onset)
-    said = f"{prediction.verdict.upper()} ({theory_of(prediction)})"
-    figure.suptitle(f"{said}\n{_wrapped(prediction.reason)}", fontsize=10)
+    add_heading(figure, prediction, 120)
     return figure
 
 
 def _strongest(task: Discrimination) -> Stimulus:
     """The class that pulls most, of which the report tells the kurtosis."""
     return task.stimuli[int(np.argmax(np.abs(task.targets()[:, 0]) * np.asarray(task.priors)))]
-
-
-def _wrapped(text: str, most: int = 120) -> str:
-    """Broken between its halves, or in lines of about one length; with the minus sign of the axes."""
-    text = with_minus(text)
-    if len(text) > most >= max(map(len, text.split("; "))):
-        return text.replace("; ", ";\n")
-    lines = -(-len(text) // most)
-    return "\n".join(textwrap.wrap(text, -(-len(text) // lines) + 8, break_on_hyphens=False))
-
-
-def _shown(value: float) -> str:
-    return "∞" if value == math.inf else f"{round(value, 6) + 0:.3g}".replace("-", "−")

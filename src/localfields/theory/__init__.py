@@ -32,6 +32,7 @@ from .notes.symmetry import check_symmetries as check_symmetries
 from .notes.symmetry import jacobian as jacobian
 from .notes.tiled import tiled_output as tiled_output
 from .predict import Prediction as Prediction
+from .predict import PredictionRow as PredictionRow
 from .predict import critical_kurtosis as critical_kurtosis
 from .predict import predict as predict
 from .responses.amplifier import Amplifier as Amplifier

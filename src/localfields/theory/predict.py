@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,33 @@ FREQUENCIES = (
 AGREEMENT = 0.9  # of the starts must end alike for a verdict
 
 
+LABEL_WIDTH = 18  # of the first column of a report
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictionRow:
+    """One line of a `Prediction`: a value under its name, and in words.
+
+    Args:
+        key: Name in JSON; unique within its group.
+        value: A string, number, array or dataclass; nan where the task has no such number.
+        label: Name in the report.
+        text: The value in words; empty if the report leaves it out.
+        kind: `verdict`, `reason`, `fact`, `class` (heading of a class) or `advice` (one line each).
+        group: Number of the class that it belongs to; None for the prediction as a whole.
+    """
+
+    key: str
+    value: Any
+    label: str = ""
+    text: str = ""
+    kind: str = "fact"
+    group: int | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What theory says of a task.
+    """What theory says of a task. Printed, it is a report; `rows` has the same line by line.
 
     Args:
         verdict: `localized`, `oscillatory` or `undecided`.
@@ -60,6 +85,7 @@ class Prediction:
         onset: Median flow time at which fields become localized; nan if they do not.
         localized_starts: Fraction of the starts that end in a bump, as the verdict counts them.
         flow: The whole solution.
+        task: What it is a prediction of.
     """
 
     verdict: str
@@ -80,52 +106,109 @@ class Prediction:
     onset: float = math.nan
     localized_starts: float = math.nan
     flow: Trajectory | None = dataclasses.field(default=None, repr=False)
+    task: Discrimination = dataclasses.field(kw_only=True, repr=False)
+
+    def rows(self) -> list[PredictionRow]:
+        """The prediction line by line: its report, page, JSON and picture are made from these.
+
+        Example:
+            >>> import localfields as lf
+            >>> task = lf.Discrimination(*(lf.stimuli.Gaussian((12,), xi=xi) for xi in (0.5, 1)))
+            >>> [(row.key, row.text) for row in lf.predict(task, starts=2).rows() if row.kind == "verdict"]
+            [('verdict', 'oscillatory')]
+        """
+        end = (
+            f"{_number(self.ipr)}; {100 * self.localized_starts:.0f} % of the starts end localized"
+        )
+        labels_and_texts = {
+            "theory": ("theory", self._theory()),
+            "excess_kurtosis": ("excess kurtosis", "{}"),
+            "critical_kurtosis": (
+                "critical kurtosis",
+                "{} (below it noise drives fields away from flat)",
+            ),
+            "tail_index": ("tail index", "{}"),
+            "amplifier_index": ("amplifier index", "{}"),
+            "elliptical": ("elliptical", "yes" if self.elliptical else "no"),
+            "dominance": (
+                "dominance ratio",
+                "{} (of the closed-form bump; below 1 it is a steady state)",
+            ),
+            "largest_rate": (
+                "learning rate",
+                "below {}; beyond, training oscillates and is not described",
+            ),
+            "ipr": ("predicted IPR", end),
+            "onset": ("onset", "flow time {}"),
+        }
+        rows = [
+            PredictionRow("verdict", self.verdict, "verdict", self.verdict, "verdict"),
+            PredictionRow("reason", self.reason, "because", self.reason, "reason"),
+        ]
+        for key, (label, text) in labels_and_texts.items():
+            value = getattr(self, key)
+            if isinstance(value, float):
+                text = "" if math.isnan(value) else text.format(_number(value))
+            rows.append(PredictionRow(key, value, label, text))
+        for key in ("exact", "crossings", "localized_starts", "field", "peak", "task"):
+            rows.append(PredictionRow(key, getattr(self, key)))
+        return rows
 
     def _theory(self) -> str:
         if self.theory == "none":
             return "none that covers the task"
         return f"{self.theory}, {'exact for this task' if self.exact else 'right while no weight dominates'}"
 
+    def report(self, width: int | None = None) -> str:
+        """The rows as lines of text, wrapped under their second column if a width is given."""
+        lines = []
+        for row in self.rows():
+            label = row.label if row.group is None or row.kind == "class" else f"  {row.label}"
+            for line in row.text.splitlines():
+                line = f"{label:<{LABEL_WIDTH}} {line}"
+                if width is not None:
+                    indent = " " * (LABEL_WIDTH + 1)
+                    line = textwrap.fill(
+                        line, width, subsequent_indent=indent, break_on_hyphens=False
+                    )
+                lines.append(line)
+        return "\n".join(lines)
+
     def __str__(self) -> str:
         """The report."""
-        rows = [
-            ("verdict", self.verdict),
-            ("because", self.reason),
-            ("theory", self._theory()),
-            ("excess kurtosis", _number(self.excess_kurtosis)),
-            (
-                "critical kurtosis",
-                f"{_number(self.critical_kurtosis)} (below it noise drives fields away from flat)",
-            ),
-            ("tail index", _number(self.tail_index)),
-            ("amplifier index", _number(self.amplifier_index)),
-            ("elliptical", "yes" if self.elliptical else "no"),
-            (
-                "dominance ratio",
-                f"{_number(self.dominance)} (of the closed-form bump; below 1 it is a steady state)",
-            ),
-            (
-                "learning rate",
-                f"below {_number(self.largest_rate)}; beyond, training oscillates and is not described",
-            ),
-            (
-                "predicted IPR",
-                f"{_number(self.ipr)}; {100 * self.localized_starts:.0f} % of the starts end localized",
-            ),
-            ("onset", f"flow time {_number(self.onset)}"),
-        ]
-        hidden = {
-            "critical kurtosis": self.critical_kurtosis,
-            "dominance ratio": self.dominance,
-            "onset": self.onset,
-        }
-        hidden |= {"amplifier index": self.amplifier_index, "predicted IPR": self.ipr}
-        shown = [(name, text) for name, text in rows if not math.isnan(hidden.get(name, 0.0))]
-        return "\n".join(f"{name:<18} {text}" for name, text in shown)
+        return self.report()
+
+    def to_json(self) -> dict[str, Any]:
+        """The values of all rows by key, those of each class in `evidence`; nan is null and infinity "inf"."""
+        plain: dict[str, Any] = {}
+        classes: dict[int, dict[str, Any]] = {}
+        for row in self.rows():
+            group = plain if row.group is None else classes.setdefault(row.group, {})
+            group[row.key] = _plain(row.value)
+        return {**plain, "evidence": list(classes.values())} if classes else plain
 
 
 def _number(value: float) -> str:
+    if abs(value) < 1e-9:  # a zero that was summed up
+        value = 0.0
     return "∞" if value == math.inf else f"{value:.4g}"
+
+
+def _plain(value: Any) -> Any:
+    """What strict JSON can hold."""
+    if hasattr(value, "tolist"):  # an array, or a number of NumPy's
+        value = value.tolist()
+    if hasattr(value, "to_json"):
+        value = value.to_json()
+    if dataclasses.is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def predict(
@@ -171,7 +254,12 @@ def predict(
         theory.flow(task, SingleNeuron())  # pyright: ignore[reportCallIssue]
     except InputError as error:
         return Prediction(
-            "undecided", f"No theory here covers the task: {error}", "none", False, **facts
+            "undecided",
+            f"No theory here covers the task: {error}",
+            "none",
+            False,
+            **facts,
+            task=task,
         )
     from ._solve import solve
 
@@ -208,6 +296,7 @@ def predict(
         else math.nan,
         localized_starts=localized,
         flow=flow,
+        task=task,
     )
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..checks.assumptions import SIGNIFICANT, Measured, StimulusCheck
-from ..predict import Prediction
+from ..predict import Prediction, PredictionRow
 from .rows import Flatness
 
 SMALL = 0.02  # deviation of a bounded function, below which a contradiction does not matter
@@ -142,33 +141,58 @@ class ClassEvidence:
             )
         return doubts, advice
 
-    def lines(self) -> Iterator[tuple[str, str]]:
-        """Rows of the report."""
-        far = f"at distance {self.check.distances[-1]:.3g}"
-        held = "fails" if self.check.far_sites_depend else "holds"
-        by = f"dependence {self.check.far_dependence}, correlation {self.check.far_correlation} {far}"
-        yield "S1, far sites", f"{held}: {by}"
-        for name, measured, wrong, drawn in (
-            ("S2, shifts", self.check.shift, self.shifts_differ, "shifts"),
-            ("S3, signs", self.check.sign, self.signs_differ, "signs"),
+    def rows(self) -> list[PredictionRow]:
+        """The class line by line: what the report shows first, then every other number."""
+        check, sites = self.check, self.row.size
+        far = f"at distance {check.distances[-1]:.3g}"
+        depend = f"dependence {check.far_dependence}, correlation {check.far_correlation} {far}"
+        rows = [
+            (
+                "number",
+                self.number,
+                f"class {self.number}",
+                f"label {self.label[0]:g}, {self.num} samples of {sites} sites",
+            ),
+            (
+                "far_sites_depend",
+                check.far_sites_depend,
+                "S1, far sites",
+                f"{'fails' if check.far_sites_depend else 'holds'}: {depend}",
+            ),
+        ]
+        for key, label, measured, drawn in (
+            ("shifts_differ", "S2, shifts", check.shift, "shifts"),
+            ("signs_differ", "S3, signs", check.sign, "signs"),
         ):
-            held = "drawn" if drawn in self.declared else "fails" if wrong else "holds"
-            yield name, f"{held}: largest deviation {measured} of {measured.tries}"
+            differ = getattr(self, key)
+            outcome = "drawn" if drawn in self.declared else "fails" if differ else "holds"
+            text = f"{outcome}: largest deviation {measured} of {measured.tries}"
+            rows.append((key, differ, label, text))
         warning = "; heavy tails, it may not exist" if self.heavy else ""
-        yield "excess kurtosis", f"{self.kurtosis}{warning}"
-        yield (
-            "tail index",
-            f"{self.tail_index:.3g} ± {self.tail_error:.2g}"
-            if self.tail_index < 30
-            else "none seen",
-        )
-        words = {
+        tail = f"{self.tail_index:.3g} ± {self.tail_error:.2g}"
+        elliptical = {
             "elliptical": "yes: E|⟨w, X⟩| over its scale is the same in every direction",
             "sites": "no: E|⟨w, X⟩| over its scale depends on the direction",
             "either": "cannot tell: it would look the same",
             "ising": "no: ±1, with the covariance of an Ising ring",
-        }
-        yield "elliptical", f"{words[self.kind]} (p = {self.flatness.p:.2g})"
+        }[self.kind]
+        rows += [
+            ("kurtosis", self.kurtosis, "excess kurtosis", f"{self.kurtosis}{warning}"),
+            (
+                "tail_index",
+                self.tail_index,
+                "tail index",
+                tail if self.tail_index < 30 else "none seen",
+            ),
+            ("kind", self.kind, "elliptical", f"{elliptical} (p = {self.flatness.p:.2g})"),
+        ]
+        shown = {key for key, *_ in rows}
+        names = [field.name for field in dataclasses.fields(self) if field.name not in shown]
+        rows += [(name, getattr(self, name), "", "") for name in names]
+        return [
+            PredictionRow(*row, kind="class" if row[0] == "number" else "fact", group=self.number)
+            for row in rows
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,29 +222,23 @@ class DataPrediction(Prediction):
             return f"{self.theory}, exact if the law is what these rows look like"
         return super()._theory()
 
-    def __str__(self) -> str:
-        """The report."""
-        rows: list[tuple[str, str]] = []
-        for one in self.evidence:
-            rows.append(
-                (
-                    f"class {one.number}",
-                    f"label {one.label[0]:g}, {one.num} samples of {one.row.size} sites",
-                )
-            )
-            rows += [(f"  {name}", text) for name, text in one.lines()]
-        if self.needed:
-            rows.append(("more data", f"about {_round(self.needed)} samples a class would decide"))
-        rows += [("to know", text) for text in self.advice]
-        first = super().__str__().splitlines()
-        kept = [
-            line
-            for line in first
-            if not line.startswith(("elliptical", "tail index", "excess kurtosis"))
+    def rows(self) -> list[PredictionRow]:
+        """The rows of a `Prediction`, those of every class, and what to try."""
+        measured_per_class = ("elliptical", "tail_index", "excess_kurtosis")
+        rows = [
+            dataclasses.replace(row, text="") if row.key in measured_per_class else row
+            for row in super().rows()
         ]
-        if self.verdict == "undecided" and self.leaning != "undecided":
-            kept.insert(1, f"{'leaning':<18} {self.leaning}")
-        return "\n".join([*kept, *(f"{name:<18} {text}" for name, text in rows)])
+        leaning = self.leaning if self.leaning != self.verdict else ""
+        rows.insert(1, PredictionRow("leaning", self.leaning, "leaning", leaning, "verdict"))
+        rows += [row for evidence in self.evidence for row in evidence.rows()]
+        more = f"about {_round(self.needed)} samples a class would decide" if self.needed else ""
+        return [
+            *rows,
+            PredictionRow("doubts", self.doubts),
+            PredictionRow("needed", self.needed, "more data", more),
+            PredictionRow("advice", self.advice, "to know", "\n".join(self.advice), "advice"),
+        ]
 
 
 def _round(number: int) -> int:

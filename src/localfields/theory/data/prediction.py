@@ -44,12 +44,13 @@ def predict_data(
     task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0
 ) -> DataPrediction:
     """See `predict`, which comes here for tasks with data."""
+    given = task
     stimuli = [_as_rows(one, task) for one in task.stimuli]
     task = task.replace(stimuli=tuple(stimuli))
     labels = task.targets()
     few = min(len(one.rows) for one in stimuli)
     if few < _rows.LEAST:
-        return _nothing(task, stimuli, few)
+        return _nothing(given, few)
     found = [Measurements(one) for one in stimuli]
     evidence = tuple(
         _evidence(c, one, two, labels[c])
@@ -59,7 +60,7 @@ def predict_data(
     finite = finite_patterns(stimuli)
     kinds = ({c: "finite" for c in pulls},) if finite is not None else _hypotheses(evidence, pulls)
     plain = task.replace(stimuli=(Gaussian(task.shape, xi=0.1),) * len(stimuli))
-    facts = _facts(task, found, evidence, pulls)
+    facts = {**_facts(task, found, evidence, pulls), "task": given}
     try:
         check_followed(plain, finite is not None)
     except InputError as error:
@@ -173,7 +174,7 @@ def _facts(
 # -- the answer ---------------------------------------------------------------------------------------------------
 
 
-def _nothing(task: Discrimination, stimuli: list[Rows], few: int) -> DataPrediction:
+def _nothing(task: Discrimination, few: int) -> DataPrediction:
     reason = f"A class has {few} samples; nothing can be measured from fewer than {_rows.LEAST}."
     names = (
         "excess_kurtosis",
@@ -186,7 +187,7 @@ def _nothing(task: Discrimination, stimuli: list[Rows], few: int) -> DataPredict
     facts: dict[str, Any] = {**dict.fromkeys(names, math.nan), "crossings": (), "elliptical": False}
     needed = ROWS_A_SITE * task.size
     return DataPrediction(
-        "undecided", reason, "none", False, **facts, leaning="undecided", needed=needed
+        "undecided", reason, "none", False, **facts, leaning="undecided", needed=needed, task=task
     )
 
 
