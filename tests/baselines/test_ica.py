@@ -40,6 +40,15 @@ def test_unmixes_sources_of_either_kurtosis(kind):
     )  # power: transposed it is no solution
 
 
+def test_classes_of_a_mixture_are_drawn_independently():
+    """Two classes of one law, in equal parts: drawn with one key, they would be the same samples."""
+    task = lf.Discrimination(*[lf.stimuli.Gaussian((12,), xi=1.0)] * 2)
+    first, second = np.split(draw_mixture(task, jax.random.key(0), 4000), 2)
+    products = (first * second).mean(axis=1)
+    assert abs(products.mean()) < 5 * products.std() / np.sqrt(len(products))
+    assert (first**2).mean() > 10 * products.std() / np.sqrt(len(products))  # of equal samples
+
+
 def test_two_lengthscales_are_heavy_tails_to_it():
     """A mixture of two normal laws has no independent sources, but outputs of two variances, which ICA takes for some.
 

@@ -6,6 +6,7 @@ import pytest
 
 import localfields as lf
 from localfields.stimuli import samples as room
+from localfields.stimuli.preprocess import CHUNK
 
 SHAPE = (3, 4)
 
@@ -107,6 +108,45 @@ def test_streamed_rows_are_those_of_the_file(rows, tmp_path, small_limits, key):
     odd = lf.stimuli.Samples(str(tmp_path / "a.npy"), SHAPE, classes=labels, chosen=1)
     assert odd.streamed and odd.num == 20
     np.testing.assert_array_equal(odd.take(np.arange(20)), rows[1::2])
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["held", "streamed"])
+def test_statistics_of_many_rows_take_each_row_once(held, tmp_path, monkeypatch):
+    """More rows than are read at a time, the largest ones where one piece ends and the next begins."""
+    data = np.random.default_rng(6).normal(size=(2 * CHUNK + 3, 2))
+    for end in (CHUNK, 2 * CHUNK, len(data)):
+        data[end - 1] += 100.0
+        data[end % len(data)] -= 50.0
+    if not held:
+        monkeypatch.setattr(room, "LARGEST_HELD", 1000)
+        monkeypatch.setattr(room, "POOL", 960)
+    np.save(tmp_path / "a.npy", data)
+    room._KNOWN.clear()
+    stimulus = lf.stimuli.Samples(str(tmp_path / "a.npy"))
+    assert stimulus.streamed is not held
+    np.testing.assert_array_equal(np.concatenate(list(stimulus.pieces())), data)
+    np.testing.assert_allclose(stimulus.site_means(), data.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        stimulus.covariance(), np.cov(data, rowvar=False, bias=True), rtol=1e-12
+    )
+    room._KNOWN.clear()
+
+
+@pytest.mark.parametrize(
+    ("stored", "held"),
+    [
+        (np.int8, np.float32),
+        (np.float16, np.float32),
+        (np.int32, np.float32),
+        (np.float32, np.float32),
+        (np.int64, np.float64),
+        (np.float64, np.float64),
+    ],
+)
+def test_rows_are_held_in_single_precision_unless_stored_in_double(stored, held):
+    data = np.arange(12).reshape(3, 4).astype(stored)
+    for preprocess in ("none", "center"):
+        assert lf.stimuli.Samples(data, preprocess=preprocess).rows.dtype == held
 
 
 def test_many_values_are_grouped_without_losing_moments():

@@ -1,9 +1,12 @@
 """Training on data: every sample once an epoch, from memory or from a file; draws that never see the whole file."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 import localfields as lf
 from localfields.stimuli import samples as room
@@ -131,6 +134,52 @@ def test_fresh_draws_of_streamed_rows_are_uniform(tmp_path, where):
         assert counts[:, :, start : start + num].max() == 2  # with replacement
     shared = seen(trained(task, "shared", steps=200, members=2))
     np.testing.assert_array_equal(shared[0], shared[1])
+
+
+def seen_rows_and_shifts(run, amplitudes):
+    """Row and shift of the one draw of each class in every step: (step, 4) of row, shift, row, shift.
+
+    Row r of class c has `amplitudes[c][r]` at its first site and zeros elsewhere, and w = ½ throughout, so that a draw
+    moves the weight of one site, by an amount that tells the row.
+    """
+    num = len(amplitudes[0])
+    of_class = [a * (a / 2 - label) for label, a in enumerate(amplitudes)]  # ½ · 2(h − y) x
+    outcomes = np.array(list(np.ndindex(num, num, num, num)))
+    predicted = np.zeros((len(outcomes), num))
+    for row, shift, gradient in zip(outcomes.T[::2], outcomes.T[1::2], of_class, strict=True):
+        np.add.at(predicted, (np.arange(len(outcomes)), shift), gradient[row])
+    observed = -np.diff(run.weights[0, :, 0], axis=0) / LITTLE
+    off = np.abs(observed[:, None] - predicted).max(axis=2)
+    assert off.min(axis=1).max() < 1e-5 < 1e-3 < np.partition(off, 1, axis=1)[:, 1].min()
+    return outcomes[off.argmin(axis=1)]
+
+
+LITTLE = 1e-9  # a learning rate that leaves weights where they are
+
+
+@pytest.mark.parametrize("estimator", ["epochs", "independent", "shared"])
+def test_rows_and_shifts_of_all_classes_are_independent(tmp_path, where, estimator):
+    """As many rows in each class as sites: any two draws from one generator would be equal, step by step."""
+    num, steps = 5, 400
+    amplitudes = 1.01 + 0.17 * np.arange(num), 1.05 + 0.19 * np.arange(num)
+    data = [np.pad(a[:, None], ((0, 0), (0, num - 1))) for a in amplitudes]
+    if where == "file":
+        for place, rows in enumerate(data):
+            np.save(tmp_path / f"{place}.npy", rows)
+        data = [str(tmp_path / f"{place}.npy") for place in range(2)]
+    task = lf.Discrimination(*(lf.stimuli.Samples(rows, symmetry="shifts") for rows in data))
+    assert all(stimulus.streamed is (where == "file") for stimulus in task.stimuli)
+    settings = {"initial": np.full((1, num), 0.5), "learning_rate": LITTLE, "batch": 2}
+    seen = seen_rows_and_shifts(trained(task, estimator, steps, **settings), amplitudes)
+    pairs = [(seen[:, a], seen[:, b]) for a, b in itertools.combinations(range(4), 2)]
+    pairs += [(shift[1:], shift[:-1]) for shift in seen.T[1::2]]  # shifts of steps in succession
+    limit = scipy.stats.chi2.isf(scipy.stats.norm.sf(5), num**2 - 1)
+    for first, second in pairs:
+        counts = np.zeros((num, num))
+        np.add.at(counts, (first, second), 1)
+        expected = len(first) / num**2
+        assert ((counts - expected) ** 2 / expected).sum() < limit
+    assert steps * (num - 1) > 10 * limit  # the statistic of two draws that are equal
 
 
 @pytest.mark.parametrize(
