@@ -227,27 +227,25 @@ def test_few_rows_are_not_guessed_from(name):
 
 def shell(num, xi, seed=0):
     """Rows of an elliptical law whose sites alone would be taken for those of a bounded one."""
-    return rows(EllipticalShell((8,), xi=xi), num, seed)
+    return rows(EllipticalShell((SIZE,), xi=xi), num, seed)
 
 
 def test_needed_rows_are_those_that_would_tell(monkeypatch):
-    """The response is linear, and 1000 rows show it by 12 standard errors: too few where 60 are asked for.
+    """The response is linear, and 4000 rows show it by 17 standard errors: too few where 60 are asked for.
 
-    Standard errors fall with the root of the rows, so that 60 of them take (60/12)² as many.
+    Standard errors fall with the root of the rows, so that 60 of them take (60/17)² as many.
     """
     monkeypatch.setattr(prediction, "POWER", 60.0)
-    said = lf.predict(lf.Discrimination(shell(1000, 0.3), shell(1000, 0.6, seed=1)), starts=4)
+    said = lf.predict(lf.Discrimination(shell(4000, 0.3), shell(4000, 0.4, seed=1)), starts=4)
     assert said.leaning == "undecided" and "cannot tell whether the response is linear" in str(said)
     power = said.evidence[1].flatness.power
     assert 0 < power < 60
-    assert said.needed == pytest.approx(1000 * (60 / power) ** 2, abs=1)
+    assert said.needed == pytest.approx(4000 * (60 / power) ** 2, abs=1)
 
 
 def test_power_grows_with_the_root_of_the_rows():
     few, many = (
-        np.array(
-            [flatness(Measurements(shell(num, 0.6, seed)), False).power for seed in range(16)]
-        )
+        np.array([flatness(Measurements(shell(num, 0.4, seed)), False).power for seed in range(16)])
         for num in (500, 8000)
     )
     error = math.hypot(*(x.std(ddof=1) / 4 / x.mean() for x in (few, many)))
