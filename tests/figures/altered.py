@@ -15,6 +15,11 @@ def results_of(figure, store, scale="tiny"):
     )
 
 
+def claims_by_id(figure, results):
+    """The rows that a figure adds to the ledger, by their ids."""
+    return {claim.id: claim for claim in figure.claims(results)}
+
+
 def with_fields(results, name, fields):
     """The same with one run whose fields, (member, site) or (member, time, site), are others."""
     run = results[name]

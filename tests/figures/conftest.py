@@ -12,6 +12,12 @@ def results(request, tiny_store):
 
 
 @pytest.fixture(scope="module")
+def figure(request, results):
+    """That figure of those runs, as matplotlib has it before anything is rendered."""
+    return request.module.FIGURE.draw(results)
+
+
+@pytest.fixture(scope="module")
 def at_little_cost():
     """Pictures have one format (`test_make` and the command line's tests look at all of them)."""
     with pytest.MonkeyPatch.context() as patch:

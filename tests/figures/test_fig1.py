@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from drawn import columns_of, ipr, legend, level, lines, scaled, tiles, upright
 
 from localfields.figures.base import Results
 from localfields.figures.fig1 import FIGURE
@@ -41,9 +42,39 @@ def test_settings_are_the_papers():
     assert fit.method.baseline.algorithm == "parallel"
 
 
-def test_draws(results):
-    figure = FIGURE.draw(results)
-    assert len(figure.axes) == 4 and [len(ax.images) for ax in figure.axes] == [1, 1, 0, 0]
+def test_both_sheets_hold_every_field_in_order(results, figure):
+    for ax, name, across, title in (
+        (figure.axes[0], "ICA", 10, "ICA: 6 components on a 6×6 torus"),
+        (figure.axes[1], "committee", 5, "committee (SCM): 20 neurons on a 16×16 torus"),
+    ):
+        run = results[name]
+        assert ax.get_title() == title
+        np.testing.assert_allclose(tiles(ax, run.shape), scaled(run.final[0]), rtol=1e-6)
+        assert columns_of(ax, run.shape) == across
+        assert ax.images[0].get_clim() == (-1, 1) and ax.images[0].get_cmap().name == "RdBu_r"
+
+
+def test_ratios_are_in_units_of_the_threshold(results, figure):
+    ica, committee = results["ICA"], results["committee"]
+    histogram, history = figure.axes[2:]
+    values = ipr(ica.final[0].reshape(6, 36)) / (4 / 38)
+    edges = [patch.get_x() for patch in histogram.patches]
+    edges.append(edges[-1] + histogram.patches[-1].get_width())
+    np.testing.assert_allclose([edges[0], edges[-1]], [values.min(), values.max()])
+    counts = [patch.get_height() for patch in histogram.patches]
+    np.testing.assert_array_equal(counts, np.histogram(values, 30)[0])
+    assert upright(histogram) == 1 and set(legend(histogram)) == {"localized from here"}
+
+    curves = lines(history, style="-")
+    found = ipr(committee.weights[0].reshape(*committee.weights.shape[1:3], 256)) / (4 / 258)
+    assert len(curves) == 20
+    for curve, values in zip(curves, found.T, strict=True):
+        np.testing.assert_allclose(curve, [committee.times, values], rtol=1e-5)
+    assert level(history, style="--") == 1
+    assert [ax.get_title() for ax in (histogram, history)] == [
+        "ours: every component",
+        "ours: every neuron in training",
+    ]
 
 
 def test_claims_follow_from_the_fields(results):

@@ -1,6 +1,10 @@
 """Figure 3: settings, drawing, and claims that follow from the fields stored."""
 
+import numpy as np
 import pytest
+from closed_forms import kur_cdf, kur_kurtosis, nlgp_kurtosis, normal_density
+from drawn import ipr, legend, line, lines, over_time, words
+from scipy.special import erf
 
 from localfields.figures.fig3 import FIGURE, ROWS, trained
 from localfields.stimuli import NLGP, Ising, Kur
@@ -52,13 +56,69 @@ def test_all_start_from_one_field(results):
         assert abs(run.initial - results["Ising: training"].initial).max() == 0, name
 
 
-def test_draws_and_says_what_it_is(results):
-    figure = FIGURE.draw(results)
-    titles = {ax.get_title() for ax in figure.axes}
-    assert {"marginal", "training", "eq. (5), Taylor φ", "ours: exact flow"} <= titles
-    assert any(
-        "κ = 4.2853\n(paper 3.86)" in text.get_text() for ax in figure.axes for text in ax.texts
+def test_marginals_and_amplifiers_are_those_of_the_row(figure):
+    panels = np.reshape(figure.axes[:18], (3, 6))
+    assert [ax.get_ylabel() for ax in panels[:, 0]] == list(ROWS)
+    assert [ax.get_title() for ax in panels[0]] == [
+        "marginal",
+        "amplifier φ",
+        "training",
+        "eq. (5), Taylor φ",
+        "ours: eq. (5), exact φ",
+        "ours: exact flow",
+    ]
+    assert panels[1, 5].get_title() == "ours: normal data"
+    atoms, mass = lines(panels[0, 0])[0]
+    np.testing.assert_allclose(atoms, [-1, 1])
+    np.testing.assert_allclose(mass, 0.5)
+    for ax, density in (
+        (panels[1, 0], normal_density),  # at gain 0.01 to three digits
+        (panels[2, 0], lambda x: (kur_cdf(x + 1e-4, 5.0) - kur_cdf(x - 1e-4, 5.0)) / 2e-4),
+    ):
+        x, drawn = line(ax, "law")
+        np.testing.assert_allclose(drawn, density(x), atol=1e-3)
+        x, normal = line(ax, "normal")
+        np.testing.assert_allclose(normal, normal_density(x), atol=1e-6)
+    for ax, kurtosis in zip(
+        panels[:, 1],
+        (
+            "κ = 1.00\n(paper 1.00)",
+            f"κ = {nlgp_kurtosis(0.01):.4f}\n(paper 2.99)",
+            f"κ = {kur_kurtosis(5.0):.4f}\n(paper 3.86)",
+        ),
+        strict=True,
+    ):
+        assert words(ax) == [kurtosis]
+        a, normal = line(ax, "normal")
+        np.testing.assert_allclose(normal, np.sqrt(2 / np.pi) * a, rtol=1e-12)
+        _, taylor = line(ax, "Taylor")
+        _, exact = line(ax, "exact")
+        small = np.abs(a) < 0.1
+        np.testing.assert_allclose(taylor[small], exact[small], atol=2e-4)
+        degree = np.polynomial.Polynomial.fit(a, taylor, 3)
+        np.testing.assert_allclose(degree(a), taylor, atol=1e-9)
+    a, exact = line(panels[0, 1], "exact")
+    inner = np.abs(a) < 1
+    np.testing.assert_allclose(
+        exact[inner], erf(a[inner] / np.sqrt(2 * (1 - a[inner] ** 2))), atol=1e-6
     )
+    assert legend(panels[0, 1]) == {"normal": "#999999", "exact": "#000000", "Taylor": "#d55e00"}
+
+
+def test_flows_are_those_of_the_first_start(results, figure):
+    panels = np.reshape(figure.axes[:18], (3, 6))
+    for row, name in zip(panels, ROWS, strict=True):
+        for ax, kind in zip(row[2:], KINDS, strict=True):
+            run = results[f"{name}: {kind}"]
+            fields, times, until = over_time(ax)
+            np.testing.assert_allclose(fields, run.weights[0, :, 0], err_msg=f"{name}: {kind}")
+            np.testing.assert_allclose(times, run.times)
+            assert until == pytest.approx(run.times[-1])
+            said = f"IPR {ipr(run.weights[0, -1, 0]):.2f}"
+            if name == "Ising":
+                said += f", peak at {np.abs(run.weights[0, -1, 0]).argmax()}"
+            assert words(ax) == [said]
+        assert len({ax.get_ylim() for ax in row[2:]}) == 1  # one scale for the row
     assert "batch 20" in FIGURE.setting("tiny") and "orbit" in FIGURE.setting("paper")
 
 

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from drawn import legend, level, lines, over_time
+from scipy.optimize import minimize_scalar
 
 from localfields.figures.fig4 import FIGURE, LAWS, centered, experiments, fit_sinusoid
+from localfields.plots.stimulus import BLUE, GREEN, ORANGE
 from localfields.stimuli import EllipticalExtreme, EllipticalShell, StudentT
 
 from .altered import bumps, with_fields
@@ -41,6 +44,19 @@ def as_published(results):
     return results
 
 
+def left_by_best_wave(field):
+    """‖w − fit‖/‖w‖ of the best wave with offset, from projections at many frequencies."""
+
+    def left(frequency):
+        angle = 2 * np.pi * frequency * SITES / 40
+        basis = np.linalg.qr(np.stack([np.cos(angle), np.sin(angle), np.ones(40)], axis=1))[0]
+        return np.linalg.norm(field - basis @ (basis.T @ field)) / np.linalg.norm(field)
+
+    grid = np.linspace(0.5, 20, 400)
+    best = grid[np.argmin([left(one) for one in grid])]
+    return minimize_scalar(left, bounds=(max(best - 0.1, 0.5), best + 0.1), method="bounded").fun
+
+
 def verdicts(results):
     return {claim.id: claim.verdict for claim in FIGURE.claims(results)}
 
@@ -72,11 +88,55 @@ def test_training_and_prediction_start_alike(results):
         )
 
 
-def test_draws(results):
-    figure = FIGURE.draw(results)
-    titles = [ax.get_title() for ax in figure.axes]
-    for law in LAWS.values():
-        assert any(law.title in title and f"{law.published}" in title for title in titles)
+def test_panels_show_the_field_its_fit_and_the_prediction(results, figure):
+    for ax, (name, law) in zip(figure.axes[:3], LAWS.items(), strict=True):
+        run, flow = results[name], results[f"{name}, predicted"]
+        fields, times, until = over_time(ax)
+        np.testing.assert_allclose(fields, run.weights[0, :, 0])
+        np.testing.assert_allclose(times, run.times / run.times[-1])
+        assert until == 1
+        ((x, fit),) = lines(ax, "red", "--")
+        ((_, predicted),) = lines(ax, GREEN, "-.")
+        np.testing.assert_allclose(predicted, flow.final[0, 0])
+        # What the drawn sinusoid leaves of the last field is the number above it.
+        field = run.final[0, 0]
+        left = np.linalg.norm(field - np.interp(SITES, x, fit)) / np.linalg.norm(field)
+        title, error = ax.get_title().split("\n")
+        assert title == law.title and error.endswith(f"(paper {law.published:.2f} %)")
+        assert float(error.split(" %")[0].rpartition(" ")[2]) == pytest.approx(100 * left, abs=0.2)
+    assert list(legend(figure.legends[0])) == [
+        "field over time (last: dark red)",
+        "sinusoid fitted to the end",
+        "ours: predicted, no fit",
+    ]
+
+
+def test_errors_of_fits_over_time(as_published):
+    """Of both batches, whose errors are put in, and of the flow; each on its own axis of time."""
+    figure = FIGURE.draw(as_published)
+    for ax, (name, law) in zip(figure.axes[3:6], LAWS.items(), strict=True):
+        assert ax.get_yscale() == "log" and level(ax, "red", "--") == law.published
+        for color, which, percent in (
+            (BLUE, name, law.published),
+            (ORANGE, f"{name}, fewer draws", 3 * law.published),
+        ):
+            run = as_published[which]
+            curves = lines(ax, color)
+            assert len(curves) == run.num_members
+            for (times, error), fields in zip(curves, run.weights[:, :, 0], strict=True):
+                np.testing.assert_allclose(times, run.times[1:])
+                two = [left_by_best_wave(field) for field in fields[1:3]]  # they alternate
+                np.testing.assert_allclose(error, 100 * np.resize(two, len(error)), rtol=1e-3)
+                assert error.max() < 1.3 * percent  # what was put in is one way to fit it
+        ((times, error),) = lines(ax, GREEN, "-.")
+        np.testing.assert_allclose(times, as_published[f"{name}, predicted"].times[1:])
+        assert (error > 0).all()
+    assert legend(figure.axes[5]) == {
+        "ours: paper's batch": BLUE.lower(),
+        "ours: a tenth of it": ORANGE.lower(),
+        "ours: predicted flow": GREEN.lower(),
+        "published": "#ff0000",
+    }
     assert "independent" in FIGURE.setting("paper") and "50,000" in FIGURE.setting("paper")
 
 

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from closed_forms import kur_kurtosis, nlgp_kurtosis
+from drawn import error_bars, legend, line, lines, ticks, upright
 
 import localfields as lf
 from localfields._prng import make_key
@@ -20,6 +22,7 @@ from localfields.figures.fig5 import (
     experiments,
     half_height,
 )
+from localfields.plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 from localfields.training.estimators import orbit, orbit_extra, sampled
 
 TRAINED = ("nlgp", "kur", "nlgp at kur's kurtosis")
@@ -111,12 +114,78 @@ def test_the_gradient_is_no_noisier_than_the_papers(family, value):
     assert variance(orbit, task, weights, (half // 4, half // 4), 1500) > papers
 
 
-def test_draws(results):
-    figure = FIGURE.draw(results)
-    main, beyond, near = figure.axes
-    assert main.get_xlim() == (-2.1, 4.15)
-    assert [tick.get_text() for tick in beyond.get_xticklabels()] == ["4.1", "7.8", "26"]
-    assert "Kur" in " ".join(text.get_text() for text in main.get_legend().get_texts())
+def final(results, name):
+    """IPR of every start at the end, (value, start)."""
+    values = FAMILIES[name.removesuffix(", theory")].values
+    return results[name].ipr[:, -1, 0].astype(float).reshape(len(values), -1)
+
+
+@pytest.fixture(scope="module")
+def apart(results):
+    """Runs in which families differ, and in which starts of one value do."""
+    return with_ipr(results, falling, shift=0.2, noise=0.05)
+
+
+@pytest.fixture(scope="module")
+def panels(apart):
+    return FIGURE.draw(apart).axes
+
+
+@pytest.mark.parametrize(
+    ("family", "color", "label"), [("nlgp", BLUE, "NLGP"), ("kur", ORANGE, "Kur")]
+)
+def test_every_family_is_drawn_at_its_own_kurtosis(apart, panels, family, color, label):
+    exact = {"nlgp": nlgp_kurtosis, "kur": kur_kurtosis}[family]
+    kurtosis = np.array([exact(value) - 3 for value in FAMILIES[family].values])
+    ipr = final(apart, family)
+    mean, deviation = ipr.mean(axis=1), ipr.std(axis=1, ddof=1)
+    theory = final(apart, f"{family}, theory").mean(axis=1)
+    order = np.argsort(kurtosis)
+    inside, outside = order[kurtosis[order] <= 4], order[kurtosis[order] > 4]
+    main, beyond, near = panels
+    for ax in (main, near):
+        ((_, drawn_in, x, y, low, high),) = (one for one in error_bars(ax) if one[0] == label)
+        assert drawn_in == color
+        np.testing.assert_allclose(x, kurtosis[inside])
+        np.testing.assert_allclose(y, mean[inside])
+        np.testing.assert_allclose(high - low, 2 * deviation[inside])
+        np.testing.assert_allclose((high + low) / 2, mean[inside])
+        np.testing.assert_allclose(
+            line(ax, f"ours: {label}, effective flow"), [kurtosis[inside], theory[inside]]
+        )
+    (starts,) = lines(near, color, marker=".")
+    np.testing.assert_allclose(starts, [np.repeat(kurtosis, ipr.shape[1]), ipr.ravel()])
+    tail = [one for one in error_bars(beyond) if one[1] == color]
+    assert len(outside) == (3 if family == "kur" else 0)
+    np.testing.assert_allclose(tail[0][3], mean[outside])
+    np.testing.assert_allclose(tail[0][5] - tail[0][4], 2 * deviation[outside])
+    drawn = [y for _, y in lines(beyond, color, "--")]
+    np.testing.assert_allclose(drawn, [theory[outside]] if family == "kur" else [])
+
+
+def test_nlgp_is_drawn_at_the_kurtosis_of_kur(apart, panels):
+    ((_, color, x, y, low, high),) = (one for one in error_bars(panels[2]) if "at the" in one[0])
+    ipr = final(apart, "nlgp at kur's kurtosis")
+    kurtosis = np.array([kur_kurtosis(k) - 3 for k in KURS.values])
+    assert color == GREEN
+    np.testing.assert_allclose(x, kurtosis[kurtosis < 0], rtol=1e-3)
+    np.testing.assert_allclose(y, ipr.mean(axis=1))
+    np.testing.assert_allclose(high - low, 2 * ipr.std(axis=1, ddof=1))
+
+
+def test_axes_and_words(panels):
+    main, beyond, near = panels
+    assert main.get_xlim() == (-2.1, 4.15) and near.get_xlim() == (-1.35, 0.2)
+    assert ticks(beyond.xaxis) == ([0, 1, 2], ["4.1", "7.8", "26"])
+    assert {upright(ax, GRAY, ":") for ax in (main, near)} == {border()}
+    assert legend(main) == {
+        "NLGP": BLUE.lower(),
+        "Kur": ORANGE.lower(),
+        "ours: NLGP, effective flow": BLUE.lower(),
+        "ours: Kur, effective flow": ORANGE.lower(),
+        "ours: below it, theory lets a flat field fall apart": GRAY,
+    }
+    assert legend(near) == {"ours: NLGP at the kurtosis of Kur": GREEN.lower()}
     assert "orbit" in FIGURE.setting("paper") and "30 starts" in FIGURE.setting("paper")
 
 

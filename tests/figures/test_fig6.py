@@ -2,8 +2,14 @@
 
 import dataclasses
 
+import numpy as np
+from closed_forms import kur_kurtosis
+from drawn import ipr, legend, lines, over_time, ticks, upright
+from matplotlib.colors import to_hex
+
 from localfields.figures.base import Results
 from localfields.figures.fig6 import FIGURE, ICA, MODELS
+from localfields.plots.stimulus import BLUE, GREEN, ORANGE
 from localfields.stimuli import Kur
 
 from .altered import bumps, waves, with_neurons
@@ -32,9 +38,48 @@ def test_settings_are_the_papers():
     assert (found[ICA].method.samples, found[ICA].method.baseline.components) == (100_000, 40)
 
 
-def test_draws(results):
-    axes = [ax for part in FIGURE.draw(results).subfigs for ax in part.get_figure(root=True).axes]
-    assert sum(len(ax.collections) > 0 for ax in set(axes)) >= 30
+def test_fields_are_those_of_the_first_seed(results, figure):
+    titles = {}
+    groups = figure.subfigs[0].subfigs
+    for group, name in zip(groups, (LIGHT, HEAVY, ICA), strict=True):
+        run = results[name]
+        for neuron, ax in enumerate(group.axes[:10]):
+            fields, times, _ = over_time_or_once(ax)
+            np.testing.assert_allclose(fields, run.weights[0, :, neuron], err_msg=name)
+            np.testing.assert_allclose(times, run.times[: len(times)])
+        titles[name] = group.get_suptitle()
+    light = f"{kur_kurtosis(10.0) - 3:.2f}".replace("-", "−")
+    assert list(titles.values()) == [
+        f"{LIGHT}, excess kurtosis {light}",
+        f"{HEAVY}, excess kurtosis ∞",
+        f"{ICA}, excess kurtosis ∞",
+    ]
+    bar = groups[1].axes[10]
+    assert bar.get_ylabel() == "flow time" and bar.get_ylim()[1] == results[HEAVY].times[-1]
+
+
+def over_time_or_once(ax):
+    """Fields of a panel; those of a fit have no time."""
+    (found,) = ax.collections
+    fields = np.array([segment[:, 1] for segment in found.get_segments()])
+    if len(fields) == 1:
+        assert to_hex(found.get_color()[0]) == "#000000"
+        return fields, [0.0], 0.0
+    return over_time(ax)
+
+
+def test_every_field_of_every_seed_has_its_ratio(results, figure):
+    (ax,) = figure.subfigs[1].axes
+    assert ticks(ax.yaxis) == ([0, -1, -2], [LIGHT, HEAVY, ICA]) and ax.get_xscale() == "log"
+    assert upright(ax, "black", "--") == 4 / 42 and list(legend(ax)) == ["localized from here"]
+    for place, (name, color) in enumerate(((LIGHT, ORANGE), (HEAVY, BLUE), (ICA, GREEN))):
+        run = results[name]
+        rows = lines(ax, color)
+        assert len(rows) == run.num_members
+        heights = [y.mean() + place for _, y in rows]
+        assert heights == sorted(heights) and max(np.abs(heights)) < 0.5
+        for (x, _), fields in zip(rows, run.weights[:, -1], strict=True):
+            np.testing.assert_allclose(x, ipr(fields), rtol=1e-5)
 
 
 def test_claims_follow_from_the_fields(results):

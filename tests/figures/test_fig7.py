@@ -1,8 +1,14 @@
 """Figure 7: settings, drawing, and claims that follow from the fields stored."""
 
-import numpy as np
+import dataclasses
 
+import numpy as np
+import pytest
+from drawn import ipr, legend, lines, over_time
+
+from localfields.figures.base import Results
 from localfields.figures.fig7 import FIGURE, RATES, TRAINS, at_rate, frequencies
+from localfields.plots.stimulus import BLUE, ORANGE
 from localfields.stimuli import Kur
 
 from .altered import bumps, waves, with_neurons
@@ -40,9 +46,59 @@ def test_settings_are_the_papers():
     assert repr(lower) == repr(bare.method) == repr(control.method)
 
 
-def test_draws(results):
-    figure = FIGURE.draw(results)
-    assert sum(len(ax.collections) > 0 for ax in figure.axes) >= 16
+@pytest.fixture(scope="module")
+def drawn_rows(results):
+    """Rows of the figure with the run of each: second layers are mixed but for one member of ours."""
+    runs = dict(results.runs)
+    generator = np.random.default_rng(0)
+    for name, run in runs.items():
+        second = np.sign(generator.normal(size=run.second.shape)) * 0.1
+        second[:, -1, 0, :2] = [0.1, -0.1]
+        if name.endswith("no output bias"):
+            second[-1] = 0.1
+        runs[name] = dataclasses.replace(run, series={**run.series, "second": second})
+    figure = FIGURE.draw(Results(results.scale, runs))
+    panels = np.reshape(figure.axes[:20], (4, 5))
+    order = (SIGMOID, RELU, BARE, "Kur(4), no output bias")
+    return [(row, name, runs[name]) for row, name in zip(panels, order, strict=True)]
+
+
+def test_fields_go_from_the_most_concentrated_to_the_least(drawn_rows):
+    labels = [row[0].get_ylabel() for row, _, _ in drawn_rows]
+    assert labels == [
+        "Kur(4), sigmoid\n(learning rate 0.4)",
+        "Kur(30), ReLU\n(M1 as it stands)",
+        "ours: Kur(30), ReLU\n(no output bias)",
+        "ours: Kur(4), ReLU\n(no output bias)",
+    ]
+    for row, name, run in drawn_rows:
+        # The second of four rates with one seed each; the first seed; of ours, the one with a positive second layer.
+        member = {SIGMOID: 1, RELU: 0}.get(name, run.num_members - 1)
+        order = np.argsort(-ipr(run.weights[member, -1]))
+        for ax, neuron in zip(row[:4], order[[0, 3, 6, 9]], strict=True):
+            fields, _, until = over_time(ax)
+            np.testing.assert_allclose(fields, run.weights[member, :, neuron], err_msg=name)
+            times = run.times[member] if run.times.ndim == 2 else run.times
+            assert until == pytest.approx(times[-1])
+
+
+def test_ratios_are_colored_by_the_sign_of_the_second_layer(drawn_rows):
+    for row, name, run in drawn_rows:
+        members = run.members(slice(1, 2)) if name == SIGMOID else run
+        ax = row[4]
+        for positive, color in ((True, ORANGE), (False, BLUE)):
+            which = np.flatnonzero((members.second[:, -1, 0] > 0).all(axis=1) == positive)
+            points = np.concatenate([*lines(ax, color), np.empty((2, 0))], axis=1)
+            wanted = [(x, m) for m in which for x in ipr(members.weights[m, -1])]
+            assert points.shape == (2, len(wanted))
+            np.testing.assert_allclose(sorted(points.T.tolist()), sorted(wanted), rtol=1e-6)
+        ((threshold, _),) = lines(ax, "black", "--")
+        np.testing.assert_allclose(threshold, 4 / 42)
+    assert legend(drawn_rows[0][0][4]) == {
+        "second layer all positive": ORANGE.lower(),
+        "second layer mixed": BLUE.lower(),
+        "localized from here": "#000000",
+    }
 
 
 def test_members_by_rate(results):

@@ -1,8 +1,11 @@
 """Figure 8: settings, drawing, and a claim that follows from the fields stored."""
 
 import numpy as np
+import pytest
+from drawn import ipr, legend, level, lines, upright
 
 from localfields.figures.fig8 import FIGURE, GAUSSIAN, SHARP, bump_at, experiments, shown, task
+from localfields.plots.stimulus import BLUE, GREEN, ORANGE
 
 from .altered import bumps, waves, with_fields
 
@@ -26,23 +29,93 @@ def test_same_starts(results):
         )
 
 
-def test_draws(results):
-    figure = FIGURE.draw(results)
-    titles = [ax.get_title() for ax in figure.axes]
-    assert {"IPR", "error", "IPR, zoomed in"} <= set(titles)
-    assert sum(title.split("\n")[0] in ("before", "during", "after") for title in titles) == 3
+def growing(size, sites, late):
+    """From waves to a bump at each site, in five records; `late` delays it."""
+    part = np.clip((np.linspace(0, 1, 5) - late) * 3, 0, 1)[None, :, None]
+    return (1 - part) * 0.3 * waves(len(sites), size)[:, None] + part * bumps(sites, size)[:, None]
+
+
+@pytest.fixture(scope="module")
+def grown(results):
+    """Bumps that grow in training and, later, under eq. (5), at a wrong site in the first of two starts."""
+    for kind, late, sites in (("training", 0.1, [4, 30]), ("eq. (5)", 0.4, [15, 30])):
+        results = with_fields(results, f"NLGP(100): {kind}", growing(40, sites, late))
+        results = with_fields(results, f"NLGP(0.01): {kind}", (1 + late) * waves(2, 40))
+    return results
+
+
+@pytest.fixture(scope="module")
+def panels(grown):
+    """Rows of six panels, and the axes on the right of the second of each."""
+    axes = FIGURE.draw(grown).axes
+    return np.reshape(axes[:30], (5, 6)), axes[30:]
+
+
+def test_rows_show_a_start_in_training_and_under_eq_5(grown, panels):
+    rows, right = panels
+    # The second start is predicted right and comes first; rows that have no start are hidden.
+    shown = [(rows[0], right[0], "NLGP(100)", 1), (rows[1], right[1], "NLGP(100)", 0)]
+    shown.append((rows[4], right[2], "NLGP(0.01)", 1))
+    assert not any(ax.get_visible() for ax in rows[2:4].flat)
+    for row, beside, name, member in shown:
+        assert row[0].get_ylabel() == f"{name}, start {member + 1}"
+        run, flow = (
+            grown[f"{name}: {kind}"].weights[member, :, 0].astype(float)
+            for kind in ("training", "eq. (5)")
+        )
+        times = grown[f"{name}: training"].times
+        for ax in (row[0], row[2]) if name == "NLGP(100)" else (row[0],):
+            np.testing.assert_allclose(lines(ax, BLUE), [[times, ipr(run)]], rtol=1e-6)
+            np.testing.assert_allclose(lines(ax, ORANGE, "--"), [[times, ipr(flow)]], rtol=1e-6)
+        error = np.sqrt(np.mean((run - flow) ** 2, axis=1))  # ℓ2 over √N
+        (found,) = (curve for curve in lines(row[1], "black") if len(curve[0]) > 1)
+        np.testing.assert_allclose(found, [times, error], rtol=1e-5, atol=1e-9)
+        relative = np.linalg.norm(run - flow, axis=1) / np.linalg.norm(run, axis=1)
+        np.testing.assert_allclose(lines(beside, GREEN, "--"), [[times, relative]], rtol=1e-5)
+    assert rows[0, 0].get_ylim() == (0, 1.03) and rows[0, 2].get_ylim() == (0, 0.1)
+    assert level(rows[0, 2], GREEN, ":") == 4 / 42 and rows[4, 0].get_ylim() == (0, 0.1)
+
+
+def test_fields_are_shown_before_during_and_after_the_rise(grown, panels):
+    rows, _ = panels
+    titles = [ax.get_title() for ax in rows[0]]
+    assert titles[:3] == ["IPR", "error", "IPR, zoomed in"]
+    for row, member in ((rows[0], 1), (rows[1], 0)):
+        run, flow = (
+            grown[f"NLGP(100): {kind}"].weights[member, :, 0] for kind in ("training", "eq. (5)")
+        )
+        ratio, times = ipr(run), grown["NLGP(100): training"].times
+        before = np.flatnonzero(ratio <= 0.1)[-1]
+        during = np.flatnonzero(ratio >= ratio[-1] / 2)[0]
+        records = [before, during, len(run) - 1]
+        for ax, record, word in zip(row[3:], records, ("before", "during", "after"), strict=True):
+            np.testing.assert_allclose(lines(ax, BLUE)[0][1], run[record])
+            np.testing.assert_allclose(lines(ax, ORANGE, "--")[0][1], flow[record])
+            head = f"{word}\n" if member == 1 else ""
+            assert ax.get_title() == f"{head}t = {times[record]:g}"
+        marks = [curve[0][0] for curve in lines(row[0], "black", marker="^")]
+        np.testing.assert_allclose(marks, times[records])
+        # The onset: from there on for good above the threshold.
+        onset = times[np.flatnonzero(ratio <= 4 / 42)[-1] : np.flatnonzero(ratio > 4 / 42)[-1] + 1]
+        assert onset[0] <= upright(row[0], GREEN, "-.") <= onset[1]
+        circles = lines(row[5], GREEN, marker="o")[0]
+        site = {1: 30, 0: 4}[member]
+        assert circles[0][np.abs(circles[1]).argmax()] == site
+        np.testing.assert_allclose(circles[1], bump_at(run[-1])[circles[0].astype(int)])
+    # On nearly normal data at two, three and five fifths of the time.
+    times = grown["NLGP(0.01): training"].times
+    assert [ax.get_title() for ax in rows[4, 3:]] == [
+        f"t = {times[np.abs(times - share * times[-1]).argmin()]:g}" for share in (0.4, 0.6, 1)
+    ]
+    assert len(legend(rows[4, 2])) == 8
+    assert legend(rows[4, 2])["training"] == BLUE.lower()
+    assert legend(rows[4, 2])["eq. (5)"] == ORANGE.lower()
 
 
 def test_rows_are_the_first_right_and_the_first_wrong():
     assert shown(np.array([0, 9, 1, 0, 5, 0])) == [0, 2, 1, 3]
     assert shown(np.array([0, 0, 1, 0, 0])) == [0, 1, 2, 3]
     assert shown(np.array([7, 7])) == [0, 1]
-
-
-def growing(size, sites, late):
-    """From waves to a bump at each site, in five records; `late` delays it."""
-    part = np.clip((np.linspace(0, 1, 5) - late) * 3, 0, 1)[None, :, None]
-    return (1 - part) * 0.3 * waves(len(sites), size)[:, None] + part * bumps(sites, size)[:, None]
 
 
 def test_the_claim_follows_from_fields(results):
