@@ -28,5 +28,20 @@ def nlgp_kurtosis(gain):
     return (weight @ y**4) / (weight @ y**2) ** 2
 
 
+def nlgp_kurtosis_error(gain, num):
+    """Standard error of that ratio from `num` independent values, to first order."""
+    z = np.linspace(-12, 12, 20_001)
+    y, weight = erf(gain * z), normal_density(z) * (z[1] - z[0])
+    fourth, second = weight @ y**4, weight @ y**2
+    change = (y**4 - fourth) / second**2 - 2 * fourth * (y**2 - second) / second**3
+    return np.sqrt(weight @ change**2 / num)
+
+
 def normal_density(x):
     return np.exp(-(np.asarray(x) ** 2) / 2) / np.sqrt(2 * np.pi)
+
+
+def nlgp_covariance(xi, gain, distance):
+    """Of erf(gz)/Z with latent correlation exp(−d²/ξ²): arcsin(c r)/arcsin(c), c = 2g²/(1 + 2g²)."""
+    share = 2 * gain**2 / (1 + 2 * gain**2)
+    return np.arcsin(share * np.exp(-((distance / xi) ** 2))) / np.arcsin(share)

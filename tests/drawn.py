@@ -69,14 +69,14 @@ def ticks(axis):
 
 
 def error_bars(ax):
-    """Every errorbar drawn: label, color, x, y, and the ends of its bars along the axis they lie on."""
+    """Every errorbar drawn: label, color, x, y, and the ends of its bars along their axis (none: no ends)."""
     found = []
     for one in ax.containers:
         if not hasattr(one, "has_yerr"):
             continue
-        data, _, (bars,) = one.lines
-        along = 1 if one.has_yerr else 0
-        ends = np.array([segment[:, along] for segment in bars.get_segments()]).reshape(-1, 2)
+        data, _, bars = one.lines
+        segments = [segment for part in bars for segment in part.get_segments()]
+        ends = np.array([segment[:, int(one.has_yerr)] for segment in segments]).reshape(-1, 2)
         x, y = (np.asarray(part, float) for part in (data.get_xdata(), data.get_ydata()))
         found.append((one.get_label(), data.get_color(), x, y, ends[:, 0], ends[:, 1]))
     return found

@@ -4,6 +4,8 @@ import dataclasses
 import json
 
 import numpy as np
+import pytest
+from drawn import dots, ipr, is_color, lines, scaled, ticks, tiles, upright, words
 
 from localfields.cli import main
 from localfields.figures import all_figures
@@ -21,6 +23,7 @@ from localfields.figures.baselines import (
     kurtosis_of,
     task_of,
 )
+from localfields.plots.stimulus import BLUE, ORANGE
 
 from .altered import bumps, waves, with_neurons
 from .test_make import TOY
@@ -60,11 +63,51 @@ def test_every_method_meets_every_stimulus(results):
     assert all(kurtosis_of(task_of(name, "paper")).startswith("−") for name in (*NEGATIVE, SHELL))
 
 
-def test_draws(results):
-    figure = FIGURE.draw(results)
-    pictures = [ax for ax in figure.axes if ax.images]
-    curves = [ax for ax in figure.axes if len(ax.lines) >= 4]
-    assert len(pictures) == len(METHODS) and len(curves) == len(METHODS) * (len(STIMULI) - 1)
+def test_fields_and_ratios_are_those_of_their_row_and_column(results):
+    """Localized on the diagonal of the table and nowhere else."""
+    diagonal = dict(zip(METHODS, STIMULI, strict=True))
+    shown = altered(results, lambda method, stimulus: diagonal[method] == stimulus)
+    grid = np.reshape(FIGURE.draw(shown).axes, (7, 6))
+    for column, stimulus in enumerate(STIMULI):
+        below = grid[-1, column]
+        size = int(np.prod(shown[f"{NETWORK}, {stimulus}"].shape))
+        threshold = 4 / (size + 2)
+        assert upright(below, "black", "--") == threshold and below.get_xscale() == "log"
+        assert ticks(below.yaxis) == (
+            [-place for place in range(6)],
+            list(METHODS) if column == 0 else [""] * 6,
+        )
+        head = words(grid[0, column])
+        assert f"{stimulus}\nexcess kurtosis {kurtosis_of(task_of(stimulus, 'tiny'))}" in head
+        for row, method in enumerate(METHODS):
+            ax, run = grid[row, column], shown[f"{method}, {stimulus}"]
+            local = diagonal[method] == stimulus
+            values = ipr(run.final.reshape(-1, size))
+            share = (values > threshold).mean()
+            assert share == float(local)
+            said = f"IPR {np.median(values):.2f}, {100 * share:.0f} % localized"
+            assert ax.get_title() == said
+            color = ORANGE if local else BLUE
+            assert is_color(ax.title.get_color(), color)
+            points, colors = dots(below.collections[row])
+            np.testing.assert_allclose(points[:, 0], np.maximum(values, 1 / size), rtol=1e-5)
+            assert (points[:, 1].round() == -row).all() and set(colors) == {color.lower()}
+            if stimulus == IMAGES:
+                assert {tuple(one.ravel()) for one in tiles(ax, run.shape).round(4)} <= {
+                    tuple(one.ravel()) for one in scaled(run.final.reshape(-1, *run.shape)).round(4)
+                }
+            else:
+                curves = [y for _, y in lines(ax, color) if len(y) == size]
+                fields = run.final.reshape(-1, size)
+                assert len(curves) == min(4, len(fields))
+                for place, curve in enumerate(curves):  # one above the other, largest weight 1
+                    curve = curve + 2.2 * place
+                    assert np.abs(curve).max() == pytest.approx(1)
+                    alike = np.abs(fields @ curve) / np.linalg.norm(fields, axis=1)
+                    assert alike.max() == pytest.approx(np.linalg.norm(curve), rel=1e-5)
+    for row, method in enumerate(METHODS):
+        count = shown[f"{method}, {HEAVY}"].final[:, :, 0].size
+        assert f"{method}\n({count} fields)" in words(grid[row, 0])
 
 
 def test_answers_follow_from_the_fields(results):

@@ -52,11 +52,11 @@ def drawn_rows(results):
     runs = dict(results.runs)
     generator = np.random.default_rng(0)
     for name, run in runs.items():
-        second = np.sign(generator.normal(size=run.second.shape)) * 0.1
-        second[:, -1, 0, :2] = [0.1, -0.1]
+        readout = np.sign(generator.normal(size=run.readout.shape)) * 0.1
+        readout[:, -1, 0, :2] = [0.1, -0.1]
         if name.endswith("no output bias"):
-            second[-1] = 0.1
-        runs[name] = dataclasses.replace(run, series={**run.series, "second": second})
+            readout[-1] = 0.1
+        runs[name] = dataclasses.replace(run, series={**run.series, "readout": readout})
     figure = FIGURE.draw(Results(results.scale, runs))
     panels = np.reshape(figure.axes[:20], (4, 5))
     order = (SIGMOID, RELU, BARE, "Kur(4), no output bias")
@@ -87,7 +87,7 @@ def test_ratios_are_colored_by_the_sign_of_the_second_layer(drawn_rows):
         members = run.members(slice(1, 2)) if name == SIGMOID else run
         ax = row[4]
         for positive, color in ((True, ORANGE), (False, BLUE)):
-            which = np.flatnonzero((members.second[:, -1, 0] > 0).all(axis=1) == positive)
+            which = np.flatnonzero((members.readout[:, -1, 0] > 0).all(axis=1) == positive)
             points = np.concatenate([*lines(ax, color), np.empty((2, 0))], axis=1)
             wanted = [(x, m) for m in which for x in ipr(members.weights[m, -1])]
             assert points.shape == (2, len(wanted))

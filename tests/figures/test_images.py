@@ -1,8 +1,10 @@
 """Fields of photographs and dead leaves: settings, drawing, and answers that follow from stored fields."""
 
 import numpy as np
+import pytest
+from drawn import columns_of, dots, ipr, is_color, legend, scaled, ticks, tiles, upright, words
 
-from localfields.analysis import subfields
+from localfields.analysis import subfields, tuning
 from localfields.figures.images import (
     CENTERED,
     FIGURE,
@@ -22,6 +24,7 @@ from localfields.figures.images import (
     lobes,
     task_of,
 )
+from localfields.plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
 from .altered import bumps, with_neurons
 
@@ -47,11 +50,95 @@ def test_what_is_seen_has_the_signs_that_the_figure_is_about():
             assert np.sign(stimulus.marginal().excess_kurtosis) == sign
 
 
-def test_draws(results):
-    figure = FIGURE.draw(results)
-    assert len([ax for ax in figure.axes if ax.images]) == len(WORLDS) * (1 + len(METHODS))
-    assert len([ax for ax in figure.axes if ax.collections]) >= 2 * len(WORLDS)
-    assert [text.get_text() for text in figure.legends[0].texts] == list(METHODS)
+def point(site):
+    """A field on one site of 6 × 6: localized, and as odd as even in any direction."""
+    return bumps([site], 36).reshape(6, 6)
+
+
+def bars(frequency, phase=0.0):
+    """Stripes along the second axis, around its middle."""
+    angle = 2 * np.pi * frequency * (np.arange(6) - 2.5) / 6 + phase
+    return np.broadcast_to(np.cos(angle), (6, 6))
+
+
+@pytest.fixture(scope="module")
+def known(results):
+    """A point for one method in each column, and stripes for all others."""
+    for column, world in enumerate(WORLDS):
+        for row, method in enumerate(METHODS):
+            name = f"{method}, {world}"
+            field = point(8 + column) if row == column % 4 else bars(2.0, 0.3 * row)
+            fields = np.broadcast_to(field, results[name].weights.shape[2:])
+            results = with_neurons(results, name, np.array(fields))
+    return results
+
+
+@pytest.fixture(scope="module")
+def grid(known):
+    return np.reshape(FIGURE.draw(known).axes, (8, 6))
+
+
+def test_columns_show_their_classes_and_their_law(grid):
+    heads = [f"photographs,\n{world}" for world in PHOTOGRAPHS]
+    heads += ["dead leaves\nof two grays", "dead leaves\nof Laplace grays"]
+    for column, world in enumerate(WORLDS):
+        stimuli = task_of(world, "tiny").stimuli
+        samples = [np.asarray(one.sample(0, 3)).reshape(3, 6, 6) for one in stimuli]
+        assert grid[0, column].get_title() == heads[column]
+        np.testing.assert_allclose(
+            tiles(grid[0, column], (6, 6)), scaled(np.concatenate(samples)), rtol=1e-5, atol=1e-6
+        )
+        assert columns_of(grid[0, column], (6, 6)) == 3  # label 0 above label 1
+        kurtosis = [one.marginal().excess_kurtosis for one in stimuli]
+        said = dict.fromkeys(f"{one:.2f}".replace("-", "−") for one in kurtosis)
+        assert grid[1, column].get_title() == f"excess kurtosis {', '.join(said)}"
+    assert [words(ax)[-1] for ax in grid[:6, 0]] == ["classes", "law of a site", *METHODS]
+
+
+def test_fields_and_their_numbers_are_those_of_row_and_column(known, grid):
+    for column, world in enumerate(WORLDS):
+        for row, method in enumerate(METHODS):
+            ax, fields = grid[2 + row, column], known[f"{method}, {world}"].final
+            fields = fields.reshape(-1, 6, 6)
+            local = row == column % 4
+            shown = tiles(ax, (6, 6))
+            assert len(shown) == min(6, len(fields))
+            np.testing.assert_allclose(shown, scaled(fields)[: len(shown)], rtol=1e-5)
+            selectivity = np.median(tuning(fields).selectivity)
+            share = 100 if local else 0
+            assert ax.get_title() == f"{share} % localized\norientation {selectivity:.2f}"
+            assert is_color(ax.title.get_color(), ORANGE if local else BLUE)
+            assert (selectivity > 0.5) == (not local)
+
+
+def test_tuning_and_phases_are_colored_by_method(known, grid):
+    colors = (ORANGE, BLUE, GREEN, GRAY)
+    for column, world in enumerate(WORLDS):
+        scatter, phases = grid[6, column], grid[7, column]
+        assert scatter.get_xscale() == "log" and upright(scatter, "black", "--") == 4 / 38
+        for row, method in enumerate(METHODS):
+            fields = known[f"{method}, {world}"].final.reshape(-1, 6, 6)
+            points, color = dots(scatter.collections[row])
+            assert set(color) == {colors[row].lower()}
+            found = tuning(fields)
+            np.testing.assert_allclose(points[:, 0], ipr(fields.reshape(-1, 36)), rtol=1e-5)
+            np.testing.assert_allclose(points[:, 1], found.selectivity, rtol=1e-5)
+            points, color = dots(phases.collections[row])
+            if row == column % 4:
+                assert len(points) == 0  # no orientation to speak of
+                continue
+            assert set(color) == {colors[row].lower()}
+            # A grating that goes along the second axis; its phase folded between even and odd.
+            np.testing.assert_allclose(points[:, 0], 90)
+            np.testing.assert_allclose(np.sin(np.radians(points[:, 1])) ** 2, found.oddness)
+    assert ticks(grid[7, 0].yaxis) == ([0, 45, 90], ["even", "", "odd"])
+
+
+def test_methods_have_one_color(grid):
+    found = legend(grid[0, 0].figure.legends[0])
+    assert found == dict(
+        zip(METHODS, (ORANGE.lower(), BLUE.lower(), GREEN.lower(), GRAY), strict=True)
+    )
 
 
 def test_answers_follow_from_the_fields(results):
@@ -63,8 +150,8 @@ def test_answers_follow_from_the_fields(results):
             )
         return results
 
-    point = bumps([8], 36).reshape(6, 6)
-    bars = np.broadcast_to(np.cos(2 * np.pi * np.arange(6) / 3), (6, 6))
+    spot = point(8)
+    stripes = np.broadcast_to(np.cos(2 * np.pi * np.arange(6) / 3), (6, 6))
     flat = np.ones((6, 6))
     for method in (*METHODS, THEORY):
         results = altered(results, method, WORLDS, flat)
@@ -72,8 +159,8 @@ def test_answers_follow_from_the_fields(results):
     assert nowhere["IMG1"] == "Localized on: none. The effective flow expects it on: none."
     assert nowhere["IMG4"] == "One neuron is localized on: none."
     assert "oriented: one neuron on none; 16 neurons on none; ICA on none" in nowhere["IMG2"]
-    some = altered(altered(results, NEURON, [SATURATED, *LEAVES], point), MANY, [CENTERED], bars)
-    some = altered(altered(some, THEORY, [SATURATED], point), ICA, PHOTOGRAPHS, point)
+    some = altered(altered(results, NEURON, [SATURATED, *LEAVES], spot), MANY, [CENTERED], stripes)
+    some = altered(altered(some, THEORY, [SATURATED], spot), ICA, PHOTOGRAPHS, spot)
     found = answers(some)
     assert (
         found["IMG1"]

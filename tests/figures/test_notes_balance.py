@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from drawn import is_color, line, lines, ticks
 from scipy.special import erf
 
 from localfields.figures.base import Results
@@ -21,6 +22,7 @@ from localfields.figures.notes_balance import (
     starts,
 )
 from localfields.figures.notes_populations import GAIN, task_of
+from localfields.plots.stimulus import BLUE, GRAY, ORANGE
 from localfields.stimuli import NLGP
 
 
@@ -125,4 +127,88 @@ def test_answers_follow_from_biases_and_fields(results):
     found = rows(Results(results.scale, flat))["BAL4"]
     assert (
         found.answer.startswith("Somewhat more") and "100 ± 0" not in rows(results)["BAL4"].measured
+    )
+
+
+# What is drawn, of committees that are known.
+
+
+@pytest.fixture(scope="module")
+def known(results):
+    """Biases of the sign of their labels, and members of the unbalanced starts with one to four negative biases."""
+    runs = dict(results.runs)
+    signs = {LOCALIZED: -1.0, OSCILLATORY: 1.0}
+    for name, sign in signs.items():
+        run = runs[name]
+        biases = np.broadcast_to(sign * np.linspace(1, 2, 8), run.biases.shape)
+        runs[name] = dataclasses.replace(run, series={**run.series, "biases": biases})
+    run = runs[STARTS]
+    biases = np.ones(run.biases.shape)
+    for member in range(run.num_members):
+        biases[member, :, : member + 1] = -1
+    loss = np.broadcast_to(0.6 + 0.01 * np.arange(run.num_members)[:, None], run.loss.shape)
+    series = {**run.series, "biases": biases, "loss": loss}
+    runs[STARTS] = dataclasses.replace(run, series=series)
+    return Results(results.scale, runs)
+
+
+@pytest.fixture(scope="module")
+def parts(known):
+    top, bottom = FIGURE.draw(known).subfigs
+    return top.subfigs, bottom.axes
+
+
+def test_committees_shown_are_those_named(known, parts):
+    shown = (
+        ("only localized: labels −1 and 0", LOCALIZED, 0),
+        ("only oscillatory: labels 0 and 1", OSCILLATORY, 0),
+        ("unbalanced: 0 % slow at the start", STARTS, 0),
+    )
+    assert start_names("tiny")[:2] == ["0 % slow", "100 % slow"]
+    for group, (title, name, member) in zip(parts[0], shown, strict=True):
+        picture, bars = group.axes
+        assert group.get_suptitle() == title
+        run = known[name]
+        drawn = sorted(bar.get_width() for bar in bars.patches)
+        np.testing.assert_allclose(drawn, sorted(run.biases[member, -1]))
+        final = run.final[member].astype(float)
+        wanted = {tuple(np.round(row / row[np.abs(row).argmax()], 4)) for row in final}
+        assert {tuple(np.round(row, 4)) for row in picture.images[0].get_array()} == wanted
+
+
+def test_worth_of_each_part(known, parts):
+    ax = parts[1][0]
+    both = known[BOTH].members(slice(0, 2))  # at the gain of all others
+    negative = both.biases[:, -1] < 0
+    worth = {
+        "both": ranked(both, np.ones_like(negative), "tiny"),
+        "both, its negative biases": ranked(both, negative, "tiny"),
+        "both, its positive biases": ranked(both, ~negative, "tiny"),
+        LOCALIZED: ranked(known[LOCALIZED], np.ones((4, 8), bool), "tiny"),
+        OSCILLATORY: ranked(known[OSCILLATORY], np.ones((4, 8), bool), "tiny"),
+    }
+    assert ticks(ax.yaxis) == ([0, -1, -2, -3, -4], list(worth))
+    colors = (GRAY, ORANGE, BLUE, ORANGE, BLUE)
+    for place, (values, color) in enumerate(zip(worth.values(), colors, strict=True)):
+        bar = ax.patches[place]
+        assert (bar.get_y() + bar.get_height() / 2) == pytest.approx(-place)
+        assert bar.get_x() + bar.get_width() == pytest.approx(values.mean())
+        assert is_color(bar.get_facecolor(), color)
+        x, y = (np.asarray(part) for part in ax.lines[place].get_data())
+        np.testing.assert_allclose(x, values)
+        assert (y == -place).all() and is_color(ax.lines[place].get_color(), color)
+
+
+def test_where_starts_lead(known, parts):
+    left, right = parts[1][1:]
+    share = (known[STARTS].biases[:, -1] < 0).mean(axis=1)
+    np.testing.assert_allclose(share, [0.125, 0.25, 0.375, 0.5])
+    np.testing.assert_allclose(lines(left, ORANGE), [[[0, 1], share[:2]]])
+    for kind, mark, value in (("mostly", "^", share[2]), ("all", "s", share[3])):
+        x, y = line(left, f"start {kind} positive")
+        assert (x.tolist(), y.tolist()) == ([1.15], [value]), mark
+    f, least = line(right, "none can have less")
+    np.testing.assert_allclose(least, (f**2 + (1 - f) ** 2) / 2)
+    np.testing.assert_allclose(
+        line(right, "at the end of training"), [share, known[STARTS].loss[:, -1]]
     )

@@ -3,6 +3,9 @@
 import dataclasses
 
 import numpy as np
+import pytest
+from drawn import dots, ipr, legend, lines
+from matplotlib.colors import to_hex
 
 from localfields.figures.base import Results
 from localfields.figures.notes_populations import (
@@ -22,6 +25,7 @@ from localfields.figures.notes_populations import (
     task_of,
 )
 from localfields.lattice import matrix
+from localfields.plots.stimulus import BLUE, ORANGE
 from localfields.stimuli import NLGP
 
 X = np.arange(SITES)
@@ -136,3 +140,90 @@ def test_fields_are_moved_between_sites():
     first, second = centered(np.stack([wide, other]))
     np.testing.assert_allclose(first, second, atol=1e-6)
     assert first.argmax() == 0
+
+
+# What is drawn, of committees that are known.
+
+
+def shuffled(fields, biases, seed):
+    """The same neurons in another order, some with their sign turned."""
+    order = np.random.default_rng(seed).permutation(len(fields))
+    signs = np.where(np.arange(len(fields)) % 2, -1.0, 1.0)[:, None]
+    return (fields * signs)[order], biases[order]
+
+
+@pytest.fixture(scope="module")
+def known(results):
+    """Of erf four bumps with negative biases and fast waves; of sigmoid other biases; of Gaussian data waves alone."""
+    bumps = np.concatenate([BUMPS, FAST])
+    found = with_committee(results, *shuffled(bumps, BIASES, 0), names=[ERF])
+    found = with_committee(found, *shuffled(bumps, 0.5 * BIASES, 1), names=[SIGMOID])
+    waves = np.concatenate([SLOW, FAST])
+    found = with_committee(found, *shuffled(waves, 2 * BIASES, 2), names=[GAUSSIAN])
+    run = found[ERF]  # at gain 100 all eight are bumps, half of them with positive biases
+    final = np.array(run.final)
+    final[2] = np.roll(np.concatenate([BUMPS, BUMPS]), 3, axis=1)
+    return Results("tiny", {**found.runs, ERF: dataclasses.replace(run, final=final)})
+
+
+@pytest.fixture(scope="module")
+def parts(known):
+    top, bottom = FIGURE.draw(known).subfigs
+    return top.subfigs, bottom.axes
+
+
+def test_committees_are_rows_with_their_biases(known, parts):
+    """Negative biases first, by the place of their fields; then positive ones, by their frequency."""
+    titles = ("erf, gain 3", "sigmoid, gain 3", GAUSSIAN)
+    for group, name, title in zip(parts[0], (ERF, SIGMOID, GAUSSIAN), titles, strict=True):
+        run, (picture, bars) = known[name], group.axes
+        assert group.get_suptitle() == title
+        rows_drawn = picture.images[0].get_array()
+        assert picture.images[0].get_clim() == (-1, 1)
+        bias = run.biases[0, -1]
+        drawn = np.array([bar.get_width() for bar in bars.patches])
+        assert sorted(drawn) == sorted(bias) and (np.diff(drawn >= 0) >= 0).all()
+        assert [to_hex(bar.get_facecolor()) for bar in bars.patches] == [
+            (ORANGE if one < 0 else BLUE).lower() for one in drawn
+        ]
+        assert bars.get_ylim() == (7.5, -0.5)  # the first row above, as in the picture
+        for row in rows_drawn:
+            assert row.max() == pytest.approx(1) and np.abs(row).max() == pytest.approx(1)
+        fields = {
+            tuple(np.round(field / field[np.abs(field).argmax()], 4)): value
+            for field, value in zip(run.final[0].astype(float), bias, strict=True)
+        }
+        assert [
+            fields[tuple(np.round(row, 4))] for row in rows_drawn.astype(float)
+        ] == drawn.tolist()
+        if name != GAUSSIAN:
+            assert rows_drawn[:4].argmax(axis=1).tolist() == [5, 15, 25, 35]
+
+
+def test_what_populations_share(known, parts):
+    moved, fast, scatter, by_gain = parts[1]
+    run = known[ERF]
+    curves = lines(moved, ORANGE)
+    assert len(curves) == 4
+    for x, y in curves:  # one shape at one place, positive, of norm one
+        assert x[y.argmax()] == 0 and np.linalg.norm(y) == pytest.approx(1)
+        np.testing.assert_allclose(y, curves[0][1], atol=1e-5)
+    positive = run.final[0][run.biases[0, -1] > 0].astype(float)
+    stacked = [y for _, y in lines(fast, BLUE)]
+    wanted = [row / np.abs(row).max() - 2.3 * place for place, row in enumerate(positive)]
+    np.testing.assert_allclose(stacked, wanted, atol=1e-6)
+    for group, name in zip(scatter.collections, (ERF, SIGMOID), strict=True):
+        runs = known[name].members(slice(0, 2))  # the two at gain 3
+        points, colors = dots(group)
+        np.testing.assert_allclose(points[:, 0], runs.biases[:, -1].ravel())
+        np.testing.assert_allclose(points[:, 1], ipr(runs.final).ravel(), rtol=1e-5)
+        assert colors == [(ORANGE if x < 0 else BLUE).lower() for x in points[:, 0]]
+    assert list(legend(scatter)) == [ERF, SIGMOID]
+    # At gain 3 every negative bias has a bump and no positive one; at gain 100 all fields are bumps.
+    assert by_gain.get_xscale() == "log"
+    np.testing.assert_array_equal(lines(by_gain, ORANGE), [[[3, 100], [100, 100]]])
+    np.testing.assert_array_equal(lines(by_gain, BLUE), [[[3, 100], [0, 100]]])
+    assert {one.get_text(): one.get_color() for one in by_gain.texts} == {
+        "negative\nbiases": ORANGE,
+        "positive\nbiases": BLUE,
+    }

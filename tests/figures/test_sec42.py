@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from drawn import error_bars, legend, level, lines, ticks
+from matplotlib.colors import to_hex
 from scipy.stats import beta
 
 from localfields.figures.sec42 import FIGURE, apart, counts, experiments, first_fields, interval
+from localfields.plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
 from .altered import bumps, with_fields
 
@@ -32,12 +35,6 @@ def test_other_data_from_the_same_starts(results):
     for name, run in results.items():
         np.testing.assert_array_equal(run.initial, results["training"].initial, err_msg=name)
     assert np.abs(results["training"].final - results["other data"].final).max() > 0
-
-
-def test_draws(results):
-    titles = [ax.get_title() for part in FIGURE.draw(results).subfigs for ax in part.axes]
-    assert sum(title.startswith("ours") for title in titles) == 5
-    assert titles[0].startswith("eq. (5), Taylor φ\n")
 
 
 def peaks(results, name, sites):
@@ -73,3 +70,122 @@ def test_interval_is_clopper_and_pearsons():
         beta.ppf(0.975, 27, 2)
     )
     assert interval(0, 5)[0] == 0 and interval(5, 5)[1] == 1
+
+
+# What is drawn, of fields that peak at known sites.
+
+TRAINED_AT = np.array([0, 5, 10, 20, 39])
+PREDICTED_AT = {  # with what training and each prediction agree in is different everywhere
+    "Taylor": [0, 5, 11, 25, 39],
+    "exact φ": [0, 5, 10, 21, 0],
+    "exact flow": [0, 5, 10, 20, 38],
+    "other data": [3, 6, 12, 21, 0],
+    "larger batch": [0, 5, 10, 25, 38],
+    "exact gradient": [0, 5, 10, 20, 38],
+}
+COLORS = {"Taylor": ORANGE, "exact φ": BLUE, "exact flow": GREEN}
+
+
+@pytest.fixture(scope="module")
+def known(results):
+    results = peaks(results, "training", TRAINED_AT)
+    for name, sites in PREDICTED_AT.items():
+        results = peaks(results, name, sites)
+    # Eq. (5) with the exact φ has its peak on site 7 until half of the time.
+    run = results["exact φ"]
+    fields = run.weights[:, :, 0].copy()
+    fields[:, : len(run.times) // 2] = np.eye(40)[7]
+    return with_fields(results, "exact φ", fields)
+
+
+@pytest.fixture(scope="module")
+def panels(known):
+    top, bottom = FIGURE.draw(known).subfigs
+    return top.axes, bottom.axes
+
+
+def on_ring(first, second):
+    """Sites between two places on a ring of 40, by walking both ways."""
+    return np.array([min((a - b) % 40, (b - a) % 40) for a, b in zip(first, second, strict=True)])
+
+
+def test_sites_are_drawn_by_how_far_they_are_apart(panels):
+    titles = ("eq. (5), Taylor φ", "ours: eq. (5), exact φ", "ours: exact flow")
+    titles += ("ours: training, other data",)
+    for ax, name, title in zip(panels[0], list(PREDICTED_AT)[:4], titles, strict=True):
+        there = np.array(PREDICTED_AT[name])
+        apart = on_ring(TRAINED_AT, there)
+        for mark, color, fill, which in (
+            ("o", BLUE, BLUE, apart == 0),
+            ("o", BLUE, "white", apart == 1),
+            ("X", ORANGE, ORANGE, apart > 1),
+        ):
+            found = [
+                (one.get_xdata(), one.get_ydata())
+                for one in ax.lines
+                if (one.get_marker(), one.get_color(), one.get_markerfacecolor())
+                == (mark, color, fill)
+            ]
+            assert len(found) == which.any()
+            for points in found:
+                np.testing.assert_array_equal(points, [TRAINED_AT[which], there[which]])
+        counted = f"{(apart == 0).sum()} of 5 on the same site, {(apart <= 1).sum()} within ±1"
+        assert ax.get_title() == f"{title}\n{counted}"
+        assert ax.get_xlabel() == "site in training"
+
+
+def test_bars_are_shares_with_their_intervals(panels):
+    ax = panels[1][0]
+    assert level(ax, "black", "--") == 26 / 28
+    places, names = ticks(ax.xaxis)
+    assert names == [
+        "eq. (5),\nTaylor φ",
+        "eq. (5),\nexact φ",
+        "exact flow",
+        "training,\nother data",
+    ]
+    assert legend(ax) == {"same site": BLUE.lower(), "within ±1": GRAY}
+    bars = {
+        (round(bar.get_x() + bar.get_width() / 2, 6), to_hex(bar.get_facecolor())): bar.get_height()
+        for bar in ax.patches
+    }
+    intervals = {round(x[0], 6): (low[0], high[0]) for _, _, x, _, low, high in error_bars(ax)}
+    for place, name in zip(places, PREDICTED_AT, strict=False):
+        apart = on_ring(TRAINED_AT, PREDICTED_AT[name])
+        for side, color, count in (
+            (-0.2, BLUE, (apart == 0).sum()),
+            (0.2, GRAY, (apart < 2).sum()),
+        ):
+            at = round(place + side, 6)
+            assert bars[at, color.lower()] == count / 5
+            wanted = (beta.ppf(0.025, count, 6 - count), beta.ppf(0.975, count + 1, 5 - count))
+            wanted = (wanted[0] if count else 0, wanted[1] if count < 5 else 1)
+            np.testing.assert_allclose(intervals[at], wanted)
+
+
+def test_less_noise_and_other_times(known, panels):
+    _, noise, reading = panels[1]
+    trainings = (TRAINED_AT, PREDICTED_AT["larger batch"], PREDICTED_AT["exact gradient"])
+    assert ticks(noise.xaxis) == ([0, 1, 2], ["batch 20", "batch 20", "exact\ngradient"])
+    drawn = {color: (x, y, low, high) for _, color, x, y, low, high in error_bars(noise)}
+    for name, color in COLORS.items():
+        shares = [np.mean(on_ring(where, PREDICTED_AT[name]) == 0) for where in trainings]
+        x, y, low, high = drawn[color]
+        np.testing.assert_allclose(y, shares)
+        np.testing.assert_allclose(x.round(), [0, 1, 2])
+        ends = np.transpose([interval(round(5 * share), 5) for share in shares])
+        np.testing.assert_allclose([low, high], ends)
+    assert legend(noise) == {
+        "eq. (5), Taylor φ": ORANGE.lower(),
+        "eq. (5), exact φ": BLUE.lower(),
+        "exact flow": GREEN.lower(),
+    }
+    assert reading.get_xscale() == "log"
+    for name, color in COLORS.items():
+        run = known[name]
+        where = np.abs(run.weights[:, :, 0]).argmax(axis=2)
+        apart = np.array([on_ring(TRAINED_AT, sites) for sites in where.T])
+        for style, most in (("-", 0), (":", 1)):
+            ((times, share),) = lines(reading, color, style)
+            np.testing.assert_allclose(times, run.times[1:])
+            np.testing.assert_allclose(share, (apart <= most).mean(axis=1)[1:])
