@@ -7,31 +7,19 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from .errors import refuse, shorten
+from .errors import InputError, shorten
 
 
 def check_target(path: Path, suffixes: tuple[str, ...], overwrite: bool) -> None:
     """Refuse, before any work is done, a target that cannot or should not be written."""
     if path.suffix not in suffixes:
-        refuse(
-            "The name of the output",
-            str(path),
-            f"one ending in {', '.join(suffixes)}",
-            "Change its ending.",
-        )
+        raise InputError(f"Cannot write {path}: its name must end in {' or '.join(suffixes)}.")
     if not path.parent.is_dir():
-        refuse(
-            "The folder of the output", str(path.parent), "an existing folder", "Create it first."
-        )
+        raise InputError(f"Cannot write {path}: the folder {path.parent} does not exist.")
     if path.is_dir():
-        refuse("The output", str(path), "a file", "That is a folder: choose another name.")
+        raise InputError(f"Cannot write {path}: that is a folder. Choose another name.")
     if path.exists() and not overwrite:
-        refuse(
-            "The output",
-            str(path),
-            "a new file",
-            "Add --overwrite to replace it, or choose another name.",
-        )
+        raise InputError(f"{path} exists. Add --overwrite to replace it, or choose another name.")
 
 
 def publish(path: Path, write: Callable[[Path], object]) -> None:
@@ -53,5 +41,4 @@ def publish(path: Path, write: Callable[[Path], object]) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        advice = f"The system says: {error.strerror or shorten(error)}."
-        refuse("The output", str(path), "a place that can be written", advice)
+        raise InputError(f"Cannot write {path}: {error.strerror or shorten(error)}.") from None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from .errors import Said, refuse, shorten
+from .errors import InputError, shorten, show
 
 
 def load_plugins(names: Sequence[str]) -> None:
@@ -22,18 +22,13 @@ def load_plugins(names: Sequence[str]) -> None:
             _keep(sys.modules[point.module])
         except Exception as error:
             owner = f" of {point.dist.name}" if point.dist else ""
-            advice = "Update or remove that package."
-            refuse(
-                f"The entry point `{point.name}`{owner}",
-                _told(error),
-                "one that can be imported",
-                advice,
-            )
+            raise InputError(
+                f"The plugin `{point.name}`{owner} cannot be imported ({_described(error)}). "
+                "Update or remove that package."
+            ) from None
     for name in names:
         if name.endswith(".py") and not Path(name).is_file():
-            refuse(
-                "`--plugin`", name, "a module or an existing .py file", "Check its name and folder."
-            )
+            raise InputError(f"--plugin: there is no file {show(name)}. Check its name and folder.")
         try:
             if name.endswith(".py"):
                 location = importlib.util.spec_from_file_location(Path(name).stem, name)
@@ -46,8 +41,9 @@ def load_plugins(names: Sequence[str]) -> None:
                 module = importlib.import_module(name)
             _keep(module)
         except Exception as error:
-            advice = f"Importing it says: {_told(error).text}."
-            refuse("`--plugin`", name, "a module or file that can be imported", advice)
+            raise InputError(
+                f"--plugin: {show(name)} cannot be imported ({_described(error)})."
+            ) from None
         if name not in PLUGINS:
             PLUGINS.append(name)
 
@@ -65,8 +61,8 @@ def _keep(module: ModuleType) -> None:
     ]  # loaded again: a new version
 
 
-def _told(error: Exception) -> Said:
-    return Said(f"{type(error).__name__}: {shorten(error)}".rstrip("."))
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {shorten(error)}".rstrip(".")
 
 
 def leave_checks_out() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._spec import Count, Number
-from .errors import Said, refuse
+from .errors import InputError, show
 from .stimuli import DeadLeaves, ImagePatches, Samples, Stimulus
 from .stimuli._load import Data
 from .stimuli.preprocess import LowPass, Scale
@@ -48,10 +48,10 @@ def blurs(stimulus: Any, sigmas: Any = (0.5, 2.0), **task: Any) -> Discriminatio
     if isinstance(stimulus, ImagePatches):
         return _task([stimulus.replace(blur=one) for one in widths], **task)
     if not isinstance(stimulus, Rows):
-        advice = (
-            "Stimuli with a lengthscale of their own need no blur: give `xi` one value a class."
+        raise InputError(
+            f"`blurs` needs a stimulus made of data, got {show(stimulus)}. "
+            "Stimuli with a lengthscale need no blur: give each class its own `xi`."
         )
-        refuse("The stimulus to blur", stimulus, "made of data", advice)
     steps = [(LowPass(sigma=one),) if one else () for one in widths]
     return _task(
         [stimulus.replace(preprocess=(*stimulus.preprocess, *step, Scale())) for step in steps],
@@ -82,8 +82,10 @@ def zooms(stimulus: Any, factors: Any = (2, 1), **task: Any) -> Discrimination:
     if isinstance(stimulus, DeadLeaves):
         return _task([stimulus.replace(smallest=stimulus.smallest / one) for one in steps], **task)
     if not isinstance(stimulus, ImagePatches):
-        advice = "Samples have no surroundings to show more of: use `blurs`."
-        refuse("The stimulus to zoom", stimulus, "ImagePatches or DeadLeaves", advice)
+        raise InputError(
+            f"`zooms` needs ImagePatches or DeadLeaves, got {show(stimulus)}. "
+            "Samples have no surroundings to zoom out to: use `blurs`."
+        )
     return _task([stimulus.replace(zoom=stimulus.zoom * one) for one in steps], **task)
 
 
@@ -134,17 +136,15 @@ def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> D
     source = Data().check("data", data)
     numbers = Data(labels=True).check("classes", classes)
     if numbers is None:
-        refuse(
-            "`classes`", classes, "one number a sample", "Give a list of labels, or a file of them."
+        raise InputError(
+            f"`classes` must be one label per sample, got {show(classes)}. "
+            "Give a list of labels, or a file of them."
         )
     found = np.unique(np.concatenate([piece.ravel() for piece in numbers.pieces()]))
     if not np.all(found == np.rint(found)) or len(found) > MOST_CLASSES:
-        got = Said(f"{len(found)} different numbers, such as {found[0]:g} and {found[1]:g}")
-        refuse(
-            "`classes`",
-            got,
-            f"whole numbers, at most {MOST_CLASSES} different ones",
-            "Number the classes: 0, 1, ….",
+        raise InputError(
+            f"`classes` has {len(found)} different values, such as {found[0]:g} and {found[1]:g}. "
+            f"Labels are whole numbers, at most {MOST_CLASSES} different ones: number the classes 0, 1, …."
         )
     coded = labels if labels is not None else "zero-one" if len(found) == 2 else "one-hot"
     return _task(
@@ -165,5 +165,8 @@ def _samples(data: Any, **fields: Any) -> Samples:
 
 def _several(name: str, given: Any) -> list[Any]:
     if isinstance(given, (str, bytes)) or np.ndim(given) != 1 or len(given) < 2:
-        refuse(f"`{name}`", given, "a list of at least two numbers", "One a class, such as (1, 2).")
+        raise InputError(
+            f"`{name}` must be a list of at least two numbers, one per class, such as (1, 2), "
+            f"got {show(given)}."
+        )
     return list(given)

@@ -1,4 +1,4 @@
-"""Errors for people: what is wrong, what was got, what is expected, what to do."""
+"""Errors for people: one or two sentences that say what is wrong and what to do about it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,33 @@ from typing import NoReturn
 
 
 class InputError(ValueError):
-    """A user's mistake, told in one line. The command line prints it and exits with code 2."""
+    """A mistake in what the user gave. The command line prints its message and exits with code 2."""
 
 
 def show(value: object) -> str:
-    """Write a value the user gave so that it fits on one line of a message."""
+    """A value that the user gave, short enough for one line of a message."""
     return shorten(repr(value), 80)
 
 
 def shorten(text: object, most: int = 160) -> str:
-    """Put a text, or what an exception of somebody else's says, on one line of at most that length."""
+    """A text, or the message of another library's exception, on one line of limited length."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
+    """The error for a name that does not exist, with the nearest one that does.
+
+    Example:
+        >>> unknown_name("stimulus", "nlpg", ["ising", "nlgp"])
+        InputError("Unknown stimulus 'nlpg'. Did you mean 'nlgp'?")
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    advice = f"Choose one of {', '.join(known)}." if known else "There is none to choose from."
+    if near:
+        advice = f"Did you mean {near[0]!r}?"
+    return InputError(f"Unknown {kind} {show(name)}. {advice}")
 
 
 def refuse(what: str, got: object, expected: str, advice: str) -> NoReturn:
@@ -37,9 +52,4 @@ class Said:
 
 def unknown(what: str, got: str, known: Iterable[str]) -> NoReturn:
     """Refuse a name that is not among the known ones, with the nearest ones as advice."""
-    known = sorted(known)
-    if not known:
-        raise InputError(f"{what} must be left out, as there is none; got {show(got)}. Remove it.")
-    near = difflib.get_close_matches(str(got), known, n=1, cutoff=0.5)
-    advice = f"Did you mean `{near[0]}`?" if near else "Choose one from that list."
-    raise InputError(f"{what} must be one of {', '.join(known)}; got {show(got)}. {advice}")
+    raise unknown_name(what.removeprefix("The ").removeprefix("A "), got, known)

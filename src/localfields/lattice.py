@@ -20,7 +20,7 @@ from jax.core import Tracer
 
 from ._spec import Number, Row, Shape, Spec, declare
 from ._types import namespace
-from .errors import Said, refuse, shorten, show
+from .errors import InputError, shorten, show
 
 # A dense root is one small matrix product per axis: measured faster than two FFTs up to this many sites an axis.
 LARGEST_DENSE_AXIS = 160
@@ -112,12 +112,9 @@ def inverse(row: Any) -> Any:
     """
     values = spectrum(row)
     if isinstance(values, np.ndarray) and np.abs(values).min() <= 1e-14 * np.abs(values).max():
-        got = f"a smallest eigenvalue of {np.abs(values).min():.2g} beside a largest of {np.abs(values).max():.2g}"
-        refuse(
-            "A row to invert",
-            Said(got),
-            "well conditioned",
-            "Shorten the lengthscale, or solve a sum of rows.",
+        raise InputError(
+            f"This row cannot be inverted: its smallest eigenvalue is {np.abs(values).min():.2g}, "
+            f"its largest {np.abs(values).max():.2g}. Shorten the lengthscale, or solve a sum of rows."
         )
     return row_of(1 / values)
 
@@ -294,13 +291,10 @@ def settle_kernel(given: dict[str, Any]) -> dict[str, Any]:
         try:
             row = np.asarray(kernel(distances / xi), dtype=np.float64)
         except Exception as error:
-            advice = "It is called once with the array of distances in units of ξ."
-            refuse(
-                "`kernel`",
-                Said(f"an error from it ({shorten(error)})"),
-                "a function of distance",
-                advice,
-            )
+            raise InputError(
+                f"The kernel function failed: {shorten(error)}. "
+                "It is called once with an array of distances in units of ξ."
+            ) from None
         kernel = row
     return given | {"kernel": Given(Row(axes=None).check("kernel", kernel))}
 
@@ -325,50 +319,36 @@ def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
 
 def _require_one_lengthscale(xi: Any) -> None:
     if np.ndim(xi):
-        advice = "Give a kernel by name, or a class of your own, to sweep the lengthscale."
-        refuse(
-            "`xi`",
-            Said(f"{np.size(xi)} values"),
-            "one number when the kernel is a fixed row",
-            advice,
+        raise InputError(
+            f"`xi` has {np.size(xi)} values, but a kernel given as a row has a fixed lengthscale. "
+            "Name a kernel to sweep `xi`."
         )
 
 
 def check_row(name: str, row: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuse a row that is no correlation: of another shape, not symmetric, not 1 at zero, beyond ±1."""
     if row.shape != shape:
-        advice = "Give one value a displacement, the origin first."
-        refuse(
-            f"`{name}`",
-            Said(f"a row of shape {row.shape}"),
-            f"of the lattice's shape {shape}",
-            advice,
+        raise InputError(
+            f"`{name}` has shape {row.shape}, and the lattice has {shape}. "
+            "Give one value per displacement, starting at zero."
         )
     mirrored = row
     for axis in range(row.ndim):
         mirrored = np.roll(np.flip(mirrored, axis), 1, axis)
     if np.abs(row - mirrored).max() > 1e-9:
-        got = Said(f"one that differs from its mirror image by {np.abs(row - mirrored).max():.2g}")
-        refuse(
-            f"`{name}`",
-            got,
-            "a row with C(d) = C(−d)",
-            "Correlations do not know left from right: symmetrize it.",
+        raise InputError(
+            f"`{name}` differs from its mirror image by {np.abs(row - mirrored).max():.2g}. "
+            "Correlations satisfy C(d) = C(−d): symmetrize the row."
         )
     if abs(row.flat[0] - 1) > 1e-9:
-        refuse(
-            f"`{name}`",
-            float(row.flat[0]),
-            "1 at displacement zero",
-            "Divide the row by its first entry.",
+        raise InputError(
+            f"`{name}` must be 1 at displacement zero, got {float(row.flat[0]):g}. "
+            "Divide the row by its first entry."
         )
     if np.abs(row).max() > 1 + 1e-9:
         worst = float(row.flat[np.abs(row).argmax()])
-        refuse(
-            f"`{name}`",
-            worst,
-            "between −1 and 1 at every displacement",
-            "Give correlations, not covariances.",
+        raise InputError(
+            f"`{name}` must lie between −1 and 1, got {worst:g}. Give correlations, not covariances."
         )
 
 

@@ -29,7 +29,7 @@ from ._spec import (
     swept_leaves,
 )
 from ._types import working_dtype
-from .errors import Said, refuse, unknown
+from .errors import InputError, show, unknown_name
 from .networks import Network
 from .networks.base import Params
 from .stimuli import NLGP, Stimulus
@@ -49,9 +49,9 @@ class Labels:
         """Return the name or the numbers, or refuse."""
         if isinstance(value, str):
             if value not in LABELS:
-                unknown(f"`{name}`", value, LABELS)
+                raise unknown_name(name, value, LABELS)
             return value
-        return _numbers(name, value, "Give one number a class, such as (0, 1).")
+        return _numbers(name, value, "Give one number per class, such as (0, 1).")
 
     def parse(self, name: str, text: str) -> str | tuple[float, ...]:
         """Read a name, or numbers joined by commas."""
@@ -73,7 +73,9 @@ class Proportions:
         """Return positive numbers that sum to one, or refuse."""
         found = _numbers(name, value, "Give one positive number a class, such as (0.5, 0.5).")
         if any(p <= 0 for p in found):
-            refuse(f"`{name}`", found, "positive", "Leave out a class that is never shown.")
+            raise InputError(
+                f"`{name}` must be positive, got {show(found)}. Leave out a class that is never shown."
+            )
         total = math.fsum(found)
         if abs(total - 1) < 1e-12:
             return found  # divided once more, a copy would differ in its last bits
@@ -92,9 +94,11 @@ def _numbers(name: str, value: Any, advice: str) -> tuple[float, ...]:
     try:
         found = tuple(float(one) for one in value)
     except (TypeError, ValueError):
-        refuse(f"`{name}`", value, "a sequence of numbers", advice)
+        raise InputError(
+            f"`{name}` must be a sequence of numbers, got {show(value)}. {advice}"
+        ) from None
     if not all(map(math.isfinite, found)):
-        refuse(f"`{name}`", value, "finite", advice)
+        raise InputError(f"`{name}` must be finite, got {show(value)}. {advice}")
     return found
 
 
@@ -148,33 +152,29 @@ class Discrimination(Spec):
     def __check_init__(self):
         """Refuse classes that do not fit together."""
         if len(self.stimuli) < 2:
-            advice = "Give one stimulus a class."
-            refuse("The stimuli of a task", Said(f"{len(self.stimuli)}"), "at least two", advice)
+            raise InputError(
+                f"A task needs at least two stimuli, one per class, got {len(self.stimuli)}."
+            )
         shapes = {stimulus.shape for stimulus in self.stimuli}
         if len(shapes) > 1:
-            got = Said(", ".join(str(stimulus.shape) for stimulus in self.stimuli))
-            refuse(
-                "The lattices of the stimuli",
-                got,
-                "all the same",
-                "Give every class the same shape.",
+            raise InputError(
+                f"The stimuli have different shapes: {', '.join(str(s.shape) for s in self.stimuli)}. "
+                "Give every class the same shape."
             )
         for name, given in (("labels", self.labels), ("proportions", self.proportions)):
             everywhere = isinstance(given, str) or (name == "proportions" and not given)
             if not everywhere and len(given) != len(self.stimuli):
-                refuse(
-                    f"`{name}`",
-                    given,
-                    f"one number for each of {len(self.stimuli)} classes",
-                    "Add or drop some.",
+                raise InputError(
+                    f"`{name}` must be one number for each of the {len(self.stimuli)} classes, got {show(given)}."
                 )
         if (
             self.loss == "cross-entropy"
             and self.outputs == 1
             and sorted(self.targets().ravel()) != [0.0, 1.0]
         ):
-            advice = "Use labels 0 and 1 for two classes, one-hot for more."
-            refuse("`labels`", self.labels, "0 and 1, or one-hot, for the cross-entropy", advice)
+            raise InputError(
+                f"The cross-entropy needs labels 0 and 1 for two classes, or labels='one-hot', got {show(self.labels)}."
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -288,12 +288,9 @@ def count_members(
     }
     counts = {name: count for name, count in told.items() if count is not None}
     if len(set(counts.values())) > 1:
-        got = Said(", ".join(f"{name} has {count}" for name, count in counts.items()))
-        refuse(
-            "The number of members",
-            got,
-            "the same wherever it is given",
-            "Repeat values: one for every member.",
+        raise InputError(
+            f"The number of members is not the same everywhere: "
+            f"{', '.join(f'{name} has {count}' for name, count in counts.items())}. Give one value per member."
         )
     return next(iter(counts.values()), 1)
 
@@ -317,7 +314,7 @@ def given_fields(
     count = len(array) if members is None and array.ndim else members
     if array.shape not in (one, (count, *one)):
         many = f"({members or 'member'}, {', '.join(map(str, one))})"
-        refuse("`initial`", Said(f"shape {array.shape}"), f"of shape {one} or {many}", advice)
+        raise InputError(f"`initial` must have shape {one} or {many}, got {array.shape}.")
     return array.reshape(-1, hidden, math.prod(shape))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .errors import Said, refuse
+from .errors import InputError
 
 
 def inverse_participation_ratio(weights: np.ndarray, axes: int) -> np.ndarray:
@@ -154,8 +154,10 @@ class Trajectory:
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self.series:
-            advice = f"Record it: `Record(quantities=(…, '{name}'))`, where the network has it."
-            refuse(f"`{name}`", Said("a trajectory without it"), "recorded", advice)
+            raise InputError(
+                f"`{name}` was not recorded. Record it with `Record(quantities=(…, '{name}'))`, "
+                "if the network has it."
+            )
         return self.series[name]
 
     def members(self, which: slice) -> Trajectory:

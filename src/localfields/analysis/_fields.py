@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, Said, refuse
+from ..errors import InputError, show
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,11 +57,9 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
         or not 1 <= axes <= most_axes
     ):
         expected = "1" if most_axes == 1 else f"a whole number from 1 to {most_axes}"
-        refuse(
-            "`axes`",
-            axes,
-            expected,
-            "It says how many trailing axes are the lattice: 1 on a ring, 2 on a torus.",
+        raise InputError(
+            f"`axes` must be {expected}, got {show(axes)}. "
+            "It is the number of trailing lattice axes: 1 on a ring, 2 on a torus."
         )
     try:
         values = np.asarray(fields)
@@ -69,7 +67,9 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
             raise TypeError
         values = values.astype(np.float64)
     except (TypeError, ValueError, InputError):
-        refuse("`fields`", fields, "an array of real numbers", "Give such as `run.final`.")
+        raise InputError(
+            f"`fields` must be an array of real numbers, such as `run.final`, got {show(fields)}."
+        ) from None
     if values.ndim < axes or values.size == 0 or min(values.shape[values.ndim - axes :]) < least:
         expected = (
             f"an array whose {f'last {axes} axes are' if axes > 1 else 'last axis is'} a lattice"
@@ -77,11 +77,9 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
         expected += (
             f" of at least {least} sites" + (" each" if axes > 1 else "") if least > 1 else ""
         )
-        refuse(
-            "`fields`",
-            Said(f"shape {values.shape}"),
-            expected,
-            "Give (…, *shape), and `axes` for a torus.",
+        raise InputError(
+            f"`fields` must be {expected}, got shape {values.shape}. "
+            "Give (…, *shape), and `axes` for a torus."
         )
     cut = values.ndim - axes
     lead, shape = values.shape[:cut], values.shape[cut:]
@@ -96,8 +94,8 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
             got = f"{int(bad.sum())} of {len(values)} {what}" + (
                 f", the first at {where}" if lead else ""
             )
-            refuse(
-                "`fields`", Said(got), "finite and not zero everywhere", "Leave such fields out."
+            raise InputError(
+                f"`fields` must be finite and not zero everywhere; {got}. Leave such fields out."
             )
     return Fields(values, lead, shape)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from, peak_position
 from .metrics import check_trajectory
 
@@ -340,31 +340,30 @@ def _check(run: Any, sol: Any) -> None:
     for name, value in (("run", run), ("sol", sol)):
         check_trajectory(value, name)
     for what, first, second, advice in (
-        ("The lattices", run.shape, sol.shape, "Train and solve the same task."),
+        ("lattice", run.shape, sol.shape, "Train and solve the same task."),
         (
-            "The numbers of neurons",
+            "the number of neurons",
             run.initial.shape[1],
             sol.initial.shape[1],
             "Give `solve` the same `network`.",
         ),
         (
-            "The numbers of members",
+            "the number of members",
             run.num_members,
             sol.num_members,
             "Start `solve` from `initial=run.initial`.",
         ),
     ):
         if first != second:
-            refuse(
-                f"{what} of two trajectories to compare",
-                Said(f"{first} and {second}"),
-                "the same",
-                advice,
+            raise InputError(
+                f"The two trajectories differ in {what}: {first} and {second}. {advice}"
             )
     for name, one in (("run", run), ("sol", sol)):
         if "weights" not in one.series:
             advice = "Record them: `Record(quantities=('weights', …))`."
-            refuse(f"The fields of `{name}`", Said("a trajectory without them"), "recorded", advice)
+            raise InputError(
+                f"`{name}` has no recorded fields. Record them: `Record(quantities=('weights', …))`."
+            )
 
 
 def _common(run: Trajectory, sol: Trajectory) -> tuple[np.ndarray, np.ndarray]:
@@ -377,12 +376,9 @@ def _common(run: Trajectory, sol: Trajectory) -> tuple[np.ndarray, np.ndarray]:
     inside = (times >= low - slack) & (times <= high + slack)
     if not inside.any(axis=1).all():
         m = int((~inside.any(axis=1)).argmax())
-        got = f"none of member {m}, with {times[m, 0]:g} … {times[m, -1]:g} and {others[m, 0]:g} … {others[m, -1]:g}"
-        refuse(
-            "Records of `run` within the flow times of `sol`",
-            Said(got),
-            "some",
-            "Solve with `times=run.times`.",
+        raise InputError(
+            f"The two trajectories have no flow times in common: member {m} has {times[m, 0]:g} … {times[m, -1]:g} "
+            f"and {others[m, 0]:g} … {others[m, -1]:g}. Solve with `times=run.times`."
         )
     records = np.flatnonzero(inside.any(axis=0))
     return records, inside[:, records]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..trajectory import inverse_participation_ratio, peak_position
 from ._fields import Fields, leading_sign, read_fields, sites, wrapped
 from ._project import Model, fit
@@ -106,11 +106,8 @@ class GaborFit:
 
     def _require_plane(self, what: str) -> None:
         if len(self.shape) != 2:
-            refuse(
-                what,
-                Said(f"fields on {self.shape}"),
-                "asked of fields on a torus",
-                "A ring has one direction.",
+            raise InputError(
+                f"{what} is defined for fields on a torus, got fields on {self.shape}."
             )
 
 

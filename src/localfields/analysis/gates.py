@@ -17,7 +17,7 @@ import numpy as np
 
 from .._spec import Count, Number, Row, num_members
 from .._spec import member as member_of
-from ..errors import Said, refuse, unknown
+from ..errors import InputError, show, unknown_name
 from ..stimuli import BlockPulse, Ising, SinglePulse, Stimulus
 from ..stimuli.base import as_key
 from ..tasks import Discrimination
@@ -123,31 +123,30 @@ def gates_along(
     """
     check_trajectory(trajectory)
     if reference not in REFERENCES:
-        unknown("`reference`", reference, REFERENCES)
+        raise unknown_name("reference", reference, REFERENCES)
     num, seed = Count(0, 10**9).check("num", num), Count(0, 2**63 - 1).check("seed", seed)
     if trajectory.shape != task.shape:
-        got = Said(f"a task on {task.shape} for fields on {trajectory.shape}")
-        refuse("The lattice", got, "the same", "Give the task that the trajectory was made from.")
+        raise InputError(
+            f"The task is on {task.shape} and the fields are on {trajectory.shape}. "
+            "Give the task that the trajectory was computed for."
+        )
     fields, bias = _fields(trajectory, biases)
     members, records, neurons = bias.shape
     if records < 2:
-        refuse("The records of the trajectory", records, "at least two", "Record more often.")
+        raise InputError(
+            f"The trajectory has {records} record, and at least two are needed. Record more often."
+        )
     flow = np.broadcast_to(trajectory.times, (members, records))
     counted = flow >= float(Number(low=0, closed=True).check("since", since)) * (1 - 1e-9)
     if (counted.sum(axis=1) < 2).any():
-        refuse(
-            "`since`",
-            since,
-            f"before the last record but one, {flow[:, -2].min():g}",
-            "Start earlier.",
+        raise InputError(
+            f"`since` must be before the last record but one ({flow[:, -2].min():g}), got {show(since)}."
         )
     swept = num_members(task)
     if swept is not None and swept != members:
-        refuse(
-            "The sweep of the task",
-            swept,
-            f"as long as the {members} members",
-            "Give the task of the trajectory.",
+        raise InputError(
+            f"The task sweeps {swept} values and the trajectory has {members} members. "
+            "Give the task that the trajectory was computed for."
         )
     parts = []
     for rows in [slice(None)] if swept is None else [slice(m, m + 1) for m in range(members)]:
@@ -168,11 +167,8 @@ def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray
     if biases is not None:
         fixed = Row(hint="Give one number a neuron.").check("biases", biases)
         if fixed.shape != (fields.shape[2],):
-            refuse(
-                "`biases`",
-                Said(f"{fixed.size} numbers"),
-                f"{fields.shape[2]}, one a neuron",
-                "Give one each.",
+            raise InputError(
+                f"`biases` has {fixed.size} numbers for {fields.shape[2]} neurons. Give one per neuron."
             )
         bias = bias + fixed
     with np.errstate(invalid="ignore"):  # of a member that diverged

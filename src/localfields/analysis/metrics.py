@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Said, refuse, unknown
+from ..errors import InputError, show, unknown_name
 from ..trajectory import Trajectory, inverse_participation_ratio
 
 Function = Callable[[Any, int], np.ndarray]
@@ -58,8 +58,10 @@ def metric(function: Function | None = None, *, name: str = "", slow: bool = Fal
     if (
         known is not None and known.function.__module__ != function.__module__
     ):  # of its own module: a new version
-        got = Said(f"a second one, from {function.__module__} after {known.function.__module__}")
-        refuse(f"The metric `{key}`", got, "the only one of its name", "Rename the function.")
+        raise InputError(
+            f"There are two metrics called `{key}`, in {known.function.__module__} and in "
+            f"{function.__module__}. Rename one of the functions."
+        )
     METRICS[key] = Metric(key, function, (inspect.getdoc(function) or key).splitlines()[0], slow)
     return function
 
@@ -93,7 +95,7 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
     check_trajectory(trajectory)
     for name in names:
         if name not in METRICS:
-            unknown("A metric", name, METRICS)
+            raise unknown_name("metric", name, METRICS)
     chosen = [METRICS[name] for name in names] or [one for one in METRICS.values() if not one.slow]
     axes, weights = len(trajectory.shape), trajectory.weights
     data = {}
@@ -116,7 +118,9 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
 def check_trajectory(value: Any, name: str = "trajectory") -> None:
     """Refuse anything else."""
     if not isinstance(value, Trajectory):
-        refuse(f"`{name}`", value, "a Trajectory", "Make one with `lf.train` or `lf.solve`.")
+        raise InputError(
+            f"`{name}` must be a Trajectory, as `lf.train` and `lf.solve` return, got {show(value)}."
+        )
 
 
 def over_sound(function: Function, fields: np.ndarray, axes: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Said, refuse
+from ..errors import InputError
 from ._fields import read_fields
 
 DRAWS = 999  # random arrangements for `chance`, which is then known to a thousandth at best
@@ -66,21 +66,15 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
     """
     values = np.asarray(fields)
     if values.ndim < axes + 1:
-        refuse(
-            "`fields`",
-            Said(f"shape {values.shape}"),
-            "(…, neuron, *shape)",
-            "Tiling is asked of several fields.",
+        raise InputError(
+            f"`fields` must have an axis of neurons, (…, neuron, *shape), got shape {values.shape}."
         )
     lead = values.shape[: values.ndim - axes]
     chosen = np.ones(lead, bool) if which is None else np.asarray(which)
     if chosen.shape != lead or chosen.dtype != bool:
-        got = Said(f"{chosen.dtype} of shape {chosen.shape}")
-        refuse(
-            "`which`",
-            got,
-            f"true or false for each field, shape {lead}",
-            "Leave it out to take all.",
+        raise InputError(
+            f"`which` must be booleans of shape {lead}, got {chosen.dtype} of shape {chosen.shape}. "
+            "Leave it out to use all fields."
         )
     shape = values.shape[values.ndim - axes :]
     prints = np.zeros((*lead, int(np.prod(shape))), bool)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import refuse
+from ..errors import InputError
 from ._fields import read_fields, wrapped
 from .metrics import metric
 from .shape import position
@@ -77,8 +77,10 @@ def tuning(fields: Any, axes: int = 2) -> Tuning:
         (array([0.  , 0.81]), np.float64(0.5), np.float64(1.0))
     """
     if axes != 2:
-        advice = "Gratings have an orientation on a torus; on a ring `spectral_peak` tells the frequency."
-        refuse("`axes`", axes, "2", advice)
+        raise InputError(
+            f"`axes` must be 2, got {axes}: gratings have an orientation only on a torus. "
+            "On a ring, `spectral_peak` gives the frequency."
+        )
     given = read_fields(fields, axes, least=4)
     parts = [
         _tuned(given.values[start : start + CHUNK]) for start in range(0, len(given.values), CHUNK)

@@ -14,7 +14,7 @@ import equinox as eqx
 import numpy as np
 
 from .._spec import Count, Row, Spec
-from ..errors import Said, refuse
+from ..errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,13 +80,13 @@ class Baseline(Spec):
                 if rows == most
                 else "Take fewer components."
             )
-            got = Said(f"{self.components} with samples of shape {found.shape}")
-            refuse("`components`", got, f"at most {most}", advice)
+            raise InputError(
+                f"{self.components} components cannot be fitted to samples of shape {found.shape}; "
+                f"at most {most} can. {advice}"
+            )
         if (found == found[:1]).all():
             advice = "There is nothing to learn from samples of no independent directions."
-            refuse(
-                "`samples`", Said("the same one throughout"), "different from each other", advice
-            )
+            raise InputError("All samples are the same, so there is nothing to learn from them.")
         return found
 
     def check_rank(self, x: np.ndarray) -> None:
@@ -96,8 +96,10 @@ class Baseline(Spec):
             (variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum()
         )
         if rank < self.components:
-            got = Said(f"{self.components} for samples of {rank} independent directions")
-            refuse("`components`", got, f"at most {rank}", "Take fewer components.")
+            raise InputError(
+                f"{self.components} components cannot be fitted to samples of {rank} independent directions. "
+                f"Use at most {rank}."
+            )
 
 
 def check_seed(seed: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _start
 from .._spec import discover
-from ..errors import Said, refuse
+from ..errors import InputError
 from .base import GROUPS
 from .base import Claim as Claim
 from .base import PaperFigure as PaperFigure
@@ -21,12 +21,8 @@ def all_figures() -> dict[str, PaperFigure]:
         figure = getattr(module, "FIGURE", None)
         if isinstance(figure, PaperFigure):
             if figure.name in found:
-                got = Said(f"a second one, from {module.__name__}")
-                refuse(
-                    f"The figure `{figure.name}`",
-                    got,
-                    "the only one of its name",
-                    "Rename the figure.",
+                raise InputError(
+                    f"There are two figures called `{figure.name}`, the second in {module.__name__}. Rename one."
                 )
             found[figure.name] = figure
     return dict(sorted(found.items(), key=lambda item: (GROUPS.index(item[1].group), item[0])))

@@ -17,7 +17,7 @@ import scipy.special
 
 from .._spec import Number, Spec, number
 from .._types import namespace
-from ..errors import Said, refuse
+from ..errors import InputError
 
 STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every law here
 STATISTICS = "to take statistics of"  # what a sweep of laws is refused for
@@ -160,8 +160,10 @@ class Marginal(Spec):
         least = float(self.correlation(-1.0))
         bad = wanted[~((wanted >= least - 1e-12) & (wanted <= 1 + 1e-12))]
         if bad.size:
-            expected, advice = f"between {least:.4g} and 1", "No latent correlation gives it."
-            refuse("A wanted correlation", float(bad.flat[0]), expected, advice)
+            raise InputError(
+                f"No Gaussian copula with this marginal has a correlation of {float(bad.flat[0]):g}. "
+                f"Ask for values between {least:.4g} and 1."
+            )
         return self._latent(wanted)
 
     def _latent(self, wanted: np.ndarray) -> np.ndarray:
@@ -263,7 +265,9 @@ def latent_row(law: Marginal, wanted: np.ndarray) -> np.ndarray:
     row.flat[0] = 1.0
     smallest = float(np.fft.fftn(row).real.min())
     if smallest < -1e-9:
-        got = Said(f"one whose latent row has a smallest eigenvalue of {smallest:.3g}")
-        advice = "Ask for weaker or more slowly varying correlations, or for another marginal."
-        refuse("The wanted correlation row", got, "reachable through a Gaussian copula", advice)
+        raise InputError(
+            "No Gaussian copula with this marginal has the wanted correlations: the latent row has "
+            f"an eigenvalue of {smallest:.3g}. Ask for weaker or more slowly varying correlations, or use "
+            "another marginal."
+        )
     return row

@@ -17,7 +17,7 @@ from jax.core import Tracer
 
 from .._spec import Count, Row, declare, derived, number, number_values
 from .._types import namespace
-from ..errors import Said, refuse, shorten
+from ..errors import InputError, shorten, show
 from .base import SETTLED, STATISTICS, Marginal, SymmetricLaw, scale_field, uniform_rule
 
 GRID_END, GRID_STEP = 8.0, 1 / 256
@@ -42,12 +42,9 @@ class TabulatedLaw(SymmetricLaw):
         """The map from a standard normal on `GRID`, at unit variance; one row a member in a sweep."""
         for name, value in number_values(self):
             if isinstance(value, Tracer):
-                advice = "Make the law outside compiled code, and pass it in."
-                refuse(
-                    f"`{name}` of {type(self).__name__}",
-                    Said("a traced one"),
-                    "a number known beforehand",
-                    advice,
+                raise InputError(
+                    f"`{name}` of {type(self).__name__} must be known before compilation, got a traced value. "
+                    "Create the marginal outside jit and pass it in."
                 )
         above = GRID[len(GRID) // 2 + 1 :]
         v, delta = (
@@ -189,19 +186,13 @@ class Tabulated(Marginal):
         if isinstance(self.table, Tracer):
             return
         if self.table.shape != GRID.shape:
-            advice = "Use `Tabulated.of(quantile_function)`."
-            refuse(
-                "`table`",
-                Said(f"shape {self.table.shape}"),
-                f"an array of {len(GRID)} quantiles",
-                advice,
+            raise InputError(
+                f"`table` must have {len(GRID)} quantiles, got shape {self.table.shape}. "
+                "Use `Tabulated.of(quantile_function)`."
             )
         if np.any(np.diff(self.table) < 0) or self.table[0] == self.table[-1]:
-            refuse(
-                "`table`",
-                Said("one that falls, or is constant"),
-                "increasing",
-                "Quantiles rise with u.",
+            raise InputError(
+                "`table` must increase: quantiles rise with u, and these fall or are constant."
             )
 
     @classmethod
@@ -217,20 +208,16 @@ class Tabulated(Marginal):
         try:
             values = np.asarray(quantile(u), dtype=np.float64)
         except Exception as error:
-            advice = (
-                "It is called once with an array of numbers between 0 and 1 and returns as many."
-            )
-            got = Said(f"an error from it ({shorten(error)})")
-            refuse("The quantile function", got, "a function of an array", advice)
+            raise InputError(
+                f"The quantile function failed: {shorten(error)}. "
+                "It is called once with an array of numbers between 0 and 1."
+            ) from None
         if values.shape != u.shape or not np.isfinite(values).all():
-            got = Said(
-                f"shape {values.shape}" if values.shape != u.shape else "nan or infinite values"
-            )
-            refuse(
-                "The quantile function's result",
-                got,
-                "finite, one number for each u",
-                "Check it near 0 and 1.",
+            wrong_shape = values.shape != u.shape
+            got = f"shape {values.shape}" if wrong_shape else "nan or infinite values"
+            raise InputError(
+                f"The quantile function returned {got}. It must return one finite number for each u; "
+                "check it near 0 and 1."
             )
         return cls(np.maximum.accumulate(values) if _nearly_rising(values) else values)
 
@@ -336,12 +323,7 @@ class Empirical(Marginal):
         if isinstance(self.samples, Tracer) or isinstance(self.weights, Tracer):
             return
         if np.ptp(self.values[self._each() > 0]) == 0:
-            refuse(
-                "`samples`",
-                Said("one value throughout"),
-                "at least two different values",
-                "Check the data.",
-            )
+            raise InputError("`samples` has only one value. Give at least two different ones.")
 
     def _mass(self) -> np.ndarray:
         if (
@@ -349,12 +331,9 @@ class Empirical(Marginal):
             or self.weights.min() < 0
             or self.weights.sum() <= 0
         ):
-            advice = "Leave them out for equal weights."
-            refuse(
-                "`weights`",
-                self.weights,
-                f"one, or {self.samples.size} numbers that are not negative",
-                advice,
+            raise InputError(
+                f"`weights` must be one number or {self.samples.size} numbers, none negative, "
+                f"got {show(self.weights)}. Leave it out for equal weights."
             )
         each = np.broadcast_to(self.weights, self.samples.shape)[
             np.argsort(self.samples, kind="stable")
@@ -445,18 +424,12 @@ class SphereProjection(SymmetricLaw):
         if isinstance(self.radii, Tracer) or isinstance(self.weights, Tracer):
             return
         if self.weights.shape != self.radii.shape or self.weights.min() < 0:
-            expected, advice = (
-                f"{self.radii.size} numbers that are not negative",
-                "Give one weight a radius.",
+            raise InputError(
+                f"`weights` must be {self.radii.size} numbers, one per radius, none negative, "
+                f"got {show(self.weights)}."
             )
-            refuse("`weights`", self.weights, expected, advice)
         if self.radii.min() < -1e-9 * self.radii.max() or np.sum(self.weights * self.radii**2) <= 0:
-            refuse(
-                "`radii`",
-                self.radii,
-                "positive",
-                "A radius is not negative, and not zero throughout.",
-            )
+            raise InputError(f"`radii` must not be negative, nor all zero, got {show(self.radii)}.")
 
     def _radii(self) -> tuple[np.ndarray, np.ndarray]:
         weights = self.weights / self.weights.sum()
@@ -487,12 +460,8 @@ class SphereProjection(SymmetricLaw):
     def from_normal(self, z: Any) -> Any:
         """Q(Φ(z)), in numpy alone."""
         if isinstance(z, jax.Array):
-            advice = "Use the elliptical stimulus itself."
-            refuse(
-                "`marginal`",
-                Said("a projection of a sphere"),
-                "a law that a copula can sample",
-                advice,
+            raise InputError(
+                "A copula cannot sample the projection of a sphere. Use the elliptical stimulus itself."
             )
         return super().from_normal(z)
 

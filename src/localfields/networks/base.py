@@ -19,7 +19,7 @@ import numpy as np
 
 from .._spec import Choice, Spec, declare, number
 from .._types import working_dtype
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..lattice import distance
 
 Params = dict[str, jax.Array]
@@ -71,11 +71,10 @@ class Network(Spec):
     def check_outputs(self, outputs: int) -> None:
         """Refuse a number of outputs that the architecture cannot have."""
         if outputs != 1:
-            got, advice = (
-                Said(f"{outputs} outputs"),
-                "Use `TwoLayer`, or labels that are single numbers.",
+            raise InputError(
+                f"{type(self).__name__} has one output, and this task needs {outputs}. "
+                "Use `TwoLayer`, or labels that are single numbers."
             )
-            refuse(f"The task for {type(self).__name__}", got, "one with a single output", advice)
 
     def projections(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
         """Fields that the readout asks the projections of, (…, size): the receptive fields, and what follows them."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._spec import Choice, Count, declare, number
 from .._types import working_dtype
-from ..errors import refuse
+from ..errors import InputError
 from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
 
 
@@ -41,8 +41,10 @@ class Committee(Network):
     def check_outputs(self, outputs: int) -> None:
         """Each output needs as many neurons as the others."""
         if self.hidden % outputs:
-            advice = "Give every output as many neurons."
-            refuse("`hidden`", self.hidden, f"a multiple of the {outputs} outputs", advice)
+            raise InputError(
+                f"{self.hidden} neurons cannot be divided evenly among {outputs} outputs. "
+                f"Choose `hidden` as a multiple of {outputs}."
+            )
 
     def initial_rest(self, key: Any, outputs: int) -> Params:
         """Trained biases start at `bias_value`."""

@@ -8,15 +8,17 @@ import jax
 import jax.numpy as jnp
 
 from .._spec import Nested, Spec, declare
-from ..errors import refuse
+from ..errors import InputError
 from .base import Network, Params, init_field, init_scale_field
 from .gates import Flat, Gates
 
 
 def _as_gates(name: str, value: Any) -> Any:
     if callable(value) and not isinstance(value, (type, Spec)):
-        advice = "Write a subclass of `lf.networks.gates.Gates` with `num_gates` and `open`."
-        refuse(f"`{name}`", value, "gates, not a function", advice)
+        raise InputError(
+            f"`{name}` must be gates, not a function. "
+            "Write a subclass of `lf.networks.gates.Gates` with `num_gates` and `open`."
+        )
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import InputError, Said, refuse, shorten
+from ..errors import InputError, shorten, show
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm")
 LARGEST_IMAGE = 10**8  # pixels; a small file can claim any number of them
@@ -97,27 +97,21 @@ def _again(name: str, plain: dict[str, Any]) -> Images:
         isinstance(files, list) and all(isinstance(one, str) for one in files)
     )
     if not listed or not isinstance(wanted, str):
-        refuse(
-            f"`{name}`", plain, "an object with `files` and `sha256`", "Give the name of a folder."
+        raise InputError(
+            f"`{name}` must be an object with `files` and `sha256`, or the name of a folder, got {show(plain)}."
         )
     if not files:
         if wanted not in _GIVEN:
-            got = Said(f"the checksum {wanted[:12]} of images that are not here")
-            refuse(
-                f"`{name}`",
-                got,
-                "images that this process knows",
-                "Save them as files and give their folder.",
+            raise InputError(
+                f"`{name}` refers to images (checksum {wanted[:12]}) that are not in this process. "
+                "Save them as files and give their folder."
             )
         return _GIVEN[wanted]
     found = _from_files(name, () if files == "embedded" else tuple(files), files == "embedded")
     if found.sha256 != wanted:
-        got = Said(f"other images ({found.sha256[:12]} in place of {wanted[:12]})")
-        refuse(
-            f"`{name}`",
-            got,
-            "the images of then",
-            "Bring the old files back, or name the new ones.",
+        raise InputError(
+            f"The images of `{name}` have changed since this was computed ({found.sha256[:12]} instead of "
+            f"{wanted[:12]}). Restore the old files, or give the new ones by name."
         )
     return found
 
@@ -135,9 +129,8 @@ def _listed(name: str, path: str) -> tuple[str, ...]:
         return (path,)
     found = sorted(str(one) for one in Path(path).iterdir() if one.suffix.lower() in SUFFIXES)
     if not found:
-        got = Said(f"{path!r} with none")
-        refuse(
-            f"`{name}`", got, "a folder with images", f"Their names end in {', '.join(SUFFIXES)}."
+        raise InputError(
+            f"`{name}`: there are no images in {path!r}. Their names end in {', '.join(SUFFIXES)}."
         )
     return tuple(found)
 
@@ -146,13 +139,15 @@ def _from_files(name: str, files: tuple[str, ...], embedded: bool) -> Images:
     summed = hashlib.sha256()
     for path in _shipped() if embedded else files:
         if not embedded and Path(path).suffix.lower() not in SUFFIXES:
-            refuse(f"`{name}`", path, f"images ending in {', '.join(SUFFIXES)}", f"Give {FORMS}.")
+            raise InputError(f"`{name}`: {path!r} is not an image that can be read. Give {FORMS}.")
         try:
             with open(path, "rb") as file:
                 summed.update(hashlib.file_digest(file, "sha256").digest())
         except (OSError, ValueError) as error:
-            got = Said(f"{path!r} ({shorten(getattr(error, 'strerror', None) or error)})")
-            refuse(f"`{name}`", got, "images that can be read", "Check the names and the folder.")
+            raise InputError(
+                f"`{name}`: {path!r} cannot be read ({shorten(getattr(error, 'strerror', None) or error)}). "
+                "Check its name and folder."
+            ) from None
     return Images(files, embedded, summed.hexdigest())
 
 
@@ -160,12 +155,10 @@ def _from_arrays(name: str, value: Any) -> Images:
     try:
         arrays = [np.asarray(one) for one in value]
     except (TypeError, ValueError):
-        refuse(
-            f"`{name}`",
-            value,
-            FORMS,
-            "Leave it out for the photographs that come with scikit-learn.",
-        )
+        raise InputError(
+            f"`{name}` must be {FORMS}, got {show(value)}. "
+            "Leave it out for the photographs that come with scikit-learn."
+        ) from None
     if isinstance(value, np.ndarray) and (
         value.ndim == 2 or (value.ndim == 3 and value.shape[-1] in (3, 4))
     ):
@@ -173,18 +166,14 @@ def _from_arrays(name: str, value: Any) -> Images:
     for one in arrays:
         colors = one.ndim == 3 and one.shape[-1] in (1, 3, 4)
         if one.dtype.kind not in "biuf" or not (one.ndim == 2 or colors):
-            refuse(
-                f"`{name}`",
-                Said(f"an image of shape {one.shape}, {one.dtype}"),
-                FORMS,
-                "Check the order of axes.",
+            raise InputError(
+                f"`{name}` has an image of shape {one.shape} and type {one.dtype}. Give {FORMS}; "
+                "check the order of the axes."
             )
         if not np.isfinite(one).all():
-            refuse(
-                f"`{name}`", Said("nan or infinite pixels"), "finite throughout", "Fill the gaps."
-            )
+            raise InputError(f"`{name}` has pixels that are nan or infinite. Fill the gaps.")
     if not arrays:
-        refuse(f"`{name}`", Said("none"), FORMS, "Give at least one image.")
+        raise InputError(f"`{name}` has no images. Give at least one.")
     summed = hashlib.sha256()
     for one in arrays:
         summed.update(f"{one.dtype.str} {one.shape}".encode())
@@ -200,19 +189,19 @@ def _opened(path: str) -> np.ndarray:
     try:
         with Image.open(path) as image:
             if image.width * image.height > LARGEST_IMAGE:
-                got = Said(f"{image.width} × {image.height} pixels in {path!r}")
-                refuse(
-                    "An image", got, f"of at most {LARGEST_IMAGE:g} pixels", "Cut it into parts."
+                raise InputError(
+                    f"The image {path!r} has {image.width} × {image.height} pixels; at most "
+                    f"{LARGEST_IMAGE:g} can be read. Cut it into parts."
                 )
             plain = image.mode in ("L", "I", "F") or image.mode.startswith("I;16")
             return _luminance(np.asarray(image if plain else image.convert("RGB")))
     except InputError:
         raise
     except Exception as error:  # whatever the library makes of a broken file
-        got = Said(
-            f"{path!r}, which cannot be read ({type(error).__name__}: {shorten(error, 100)})"
-        )
-        refuse("An image", got, "a file that is whole", "Save it again, or leave it out.")
+        raise InputError(
+            f"The image {path!r} cannot be read ({type(error).__name__}: {shorten(error, 100)}). "
+            "Save it again, or leave it out."
+        ) from None
 
 
 def _luminance(image: np.ndarray) -> np.ndarray:

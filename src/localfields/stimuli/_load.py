@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..errors import InputError, Said, refuse, shorten, unknown
+from ..errors import InputError, shorten, show, unknown_name
 
 PIECE = 2**24  # bytes of one piece: what is in memory at a time
 PART = 2**26  # bytes of a file that are mapped at a time to take single rows from
@@ -29,7 +29,7 @@ LARGEST_TOLD = 1024  # numbers of an array that is written out in JSON
 MOST_AXES = 4  # one of samples, three of a lattice
 SUFFIXES = (".npy", ".npz", ".mat", ".csv", ".zarr")
 SINGLE = (".npy", ".csv")  # files of one array
-ONE_A_ROW = "Give one sample a row: (samples, sites), or (samples, height, width)."
+ONE_A_ROW = "Give one sample per row: (samples, sites), or (samples, height, width)."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,27 +170,27 @@ def _again(name: str, plain: dict[str, Any], labels: bool) -> Source:
         except (TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
-            refuse(f"`{name}`", plain["values"], f"numbers of type {kind}", ONE_A_ROW)
+            raise InputError(
+                f"`{name}` must be numbers of type {kind}, got {show(plain['values'])}. {ONE_A_ROW}"
+            ) from None
     wanted = plain.get("sha256")
     if not isinstance(wanted, str) or not isinstance(plain.get("path", ""), str):
-        refuse(f"`{name}`", plain, "an object with `path` and `sha256`", "Give the name of a file.")
+        raise InputError(
+            f"`{name}` must be an object with `path` and `sha256`, or the name of a file, got {show(plain)}."
+        )
     if not plain.get("path"):
         if wanted not in _GIVEN:
-            got = Said(f"the checksum {wanted[:12]} of an array that is not here")
-            advice = "Save the array with `np.save` and give the file's name: then it can be found again."
-            refuse(f"`{name}`", got, "an array that this process knows", advice)
+            raise InputError(
+                f"`{name}` refers to an array (checksum {wanted[:12]}) that is not in this process. "
+                "Save it with `np.save` and give the file's name."
+            )
         return _GIVEN[wanted]
     variable = plain.get("variable") or ""
     found = read_file(name, f"{plain['path']}:{variable}" if variable else plain["path"], labels)
     if found.sha256 != wanted:
-        got = Said(
-            f"other numbers in {plain['path']} ({found.sha256[:12]} in place of {wanted[:12]})"
-        )
-        refuse(
-            f"`{name}`",
-            got,
-            "the data of then",
-            "Bring the old file back, or give the new one by its name.",
+        raise InputError(
+            f"`{name}`: the file {plain['path']} has changed since this was computed ({found.sha256[:12]} "
+            f"instead of {wanted[:12]}). Restore the old file, or give the new one by name."
         )
     return found
 
@@ -203,9 +203,11 @@ def read_array(name: str, value: Any, labels: bool = False) -> Source:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):  # numpy says "inhomogeneous shape"
-        refuse(f"`{name}`", Said("rows of different lengths"), "an array of numbers", ONE_A_ROW)
+        raise InputError(f"`{name}` has rows of different lengths. {ONE_A_ROW}") from None
     if array.dtype.kind in "OSU":
-        refuse(f"`{name}`", value, "an array of numbers, or the name of a file", ONE_A_ROW)
+        raise InputError(
+            f"`{name}` must be an array of numbers or the name of a file, got {show(value)}. {ONE_A_ROW}"
+        )
     array = np.ascontiguousarray(array)
     found = _checked(name, "", Found("", array.shape, array.dtype, lambda: array), labels)
     return _GIVEN.setdefault(found.sha256, found)
@@ -214,30 +216,26 @@ def read_array(name: str, value: Any, labels: bool = False) -> Source:
 def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
     """Look at all numbers once, a piece at a time, and refuse what is no data."""
     variable, shape, dtype, opened = found
-    what, dtype, shape = f"`{name}`", np.dtype(dtype), tuple(int(n) for n in shape)
+    dtype, shape = np.dtype(dtype), tuple(int(n) for n in shape)
     where = f" in {path}" if path else ""
     if dtype.kind not in "biuf":
-        refuse(
-            what,
-            Said(f"elements of type {dtype}{where}"),
-            "plain numbers",
-            "Convert them to float first.",
+        raise InputError(
+            f"`{name}` has elements of type {dtype}{where}. Convert them to float first."
         )
     if labels:
         if math.prod(shape) != max(shape, default=0) or max(shape, default=0) < 2:
-            refuse(
-                what, Said(f"shape {shape}{where}"), "one number a sample", "Give a list of labels."
+            raise InputError(
+                f"`{name}` must be a list of labels, one per sample, got shape {shape}{where}."
             )
         column = np.asarray(opened()[:]).reshape(-1, 1)
         shape, opened = column.shape, lambda: column
     elif not 2 <= len(shape) <= MOST_AXES:
-        refuse(what, Said(f"shape {shape}{where}"), f"an array of 2 to {MOST_AXES} axes", ONE_A_ROW)
+        raise InputError(
+            f"`{name}` must have 2 to {MOST_AXES} axes, got shape {shape}{where}. {ONE_A_ROW}"
+        )
     elif shape[0] < 2 or math.prod(shape[1:]) < 2:
-        refuse(
-            what,
-            Said(f"shape {shape}{where}"),
-            "at least two samples of at least two sites",
-            ONE_A_ROW,
+        raise InputError(
+            f"`{name}` needs at least two samples of at least two sites, got shape {shape}{where}. {ONE_A_ROW}"
         )
     summed = hashlib.sha256(f"{dtype.newbyteorder('=').str} {shape}".encode())
     low, high, missing = math.inf, -math.inf, 0
@@ -249,14 +247,13 @@ def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
             missing += int(np.count_nonzero(~np.isfinite(piece)))
         low, high = min(low, least), max(high, most)
     if missing:
-        got = Said(f"{missing} that are nan or infinite, of {math.prod(shape)}{where}")
-        refuse(what, got, "finite numbers throughout", "Drop those samples, or fill the gaps.")
+        raise InputError(
+            f"`{name}` has {missing} values that are nan or infinite, of {math.prod(shape)}{where}. "
+            "Drop those samples, or fill the gaps."
+        )
     if low == high:
-        refuse(
-            what,
-            Said(f"{low:g} throughout{where}"),
-            "numbers that vary",
-            "Check that the right array was saved.",
+        raise InputError(
+            f"`{name}` is {low:g} throughout{where}. Check that the right array was saved."
         )
     return Source(path, variable, summed.hexdigest(), shape, dtype.str, opened)
 
@@ -271,28 +268,24 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
         path, _, variable = text.rpartition(":")
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        refuse(
-            f"`{name}`",
-            text,
-            f"a file ending in {', '.join(SUFFIXES)}",
-            "In Python, an array can be given, too.",
+        raise InputError(
+            f"`{name}`: {text!r} is not a file that can be read. "
+            f"Its name must end in {', '.join(SUFFIXES)}."
         )
     if variable and suffix in SINGLE:
-        refuse(
-            f"`{name}`", text, f"without a name after {path}", f"A {suffix} file holds one array."
+        raise InputError(
+            f"`{name}`: a {suffix} file holds a single array, so {text!r} names one too many. "
+            f"Write {path} alone."
         )
     try:
         state = os.stat(path)
     except (OSError, ValueError) as error:
-        got = Said(f"{path!r} ({shorten(getattr(error, 'strerror', None) or error)})")
-        refuse(f"`{name}`", got, "a file that can be read", "Check its name and folder.")
+        raise InputError(
+            f"`{name}`: {path!r} cannot be read ({shorten(getattr(error, 'strerror', None) or error)}). "
+            "Check its name and folder."
+        ) from None
     if not state.st_size:
-        refuse(
-            f"`{name}`",
-            Said(f"the empty file {path!r}"),
-            "a file of numbers",
-            "Check that it was written.",
-        )
+        raise InputError(f"`{name}`: the file {path!r} is empty.")
     key = (os.path.abspath(path), variable, labels, state.st_size, state.st_mtime_ns)
     found = _FILES.get(key)  # a file that has not changed is not looked through again
     if found is None or found.path != path:
@@ -312,26 +305,23 @@ def _read(name: str, path: str, variable: str, labels: bool, size: int) -> Sourc
     except MemoryError:
         _too_large(name, path, size)
     except Exception as error:  # whatever a library makes of a broken file
-        got = Said(
-            f"{path!r}, which cannot be read ({type(error).__name__}: {shorten(error, 100)})"
-        )
-        refuse(f"`{name}`", got, f"a {suffix} file that is whole", "Write it again.")
+        raise InputError(
+            f"`{name}`: {path!r} is not a valid {suffix} file ({type(error).__name__}: {shorten(error, 100)})."
+        ) from None
 
 
 def _too_large(name: str, path: str, size: int) -> NoReturn:
-    got = Said(f"{size / 1e9:.2g} GB in {path!r}")
-    advice = "Save it with `np.save` as .npy: that is read a piece at a time, whatever its size."
-    refuse(
-        f"`{name}`",
-        got,
-        f"at most {LARGEST_WHOLE / 1e9:.2g} GB where it must be read as a whole",
-        advice,
+    raise InputError(
+        f"`{name}`: {path!r} has {size / 1e9:.2g} GB, and a file of this format must fit into "
+        f"{LARGEST_WHOLE / 1e9:.2g} GB. Save it with `np.save`: .npy files of any size are read in pieces."
     )
 
 
 def _no_objects(name: str, path: str, what: str) -> NoReturn:
-    advice = "Such files can run code when they are opened. Save a plain array of numbers."
-    refuse(f"`{name}`", Said(f"{what} in {path!r}"), "plain numbers", advice)
+    raise InputError(
+        f"`{name}`: {path!r} contains {what}, which can run code when opened. "
+        "Save a plain array of numbers."
+    )
 
 
 def _npy(name: str, path: str, variable: str) -> Found:
@@ -357,15 +347,14 @@ def _choose(name: str, path: str, variable: str, known: list[str], usual: tuple[
     """The variable meant: the one named, the only one, or the one of a usual name."""
     if variable:
         if variable not in known:
-            unknown(f"The variable of `{name}` in {path}", variable, known)
+            raise unknown_name(f"variable in {path}", variable, known)
         return variable
     likely = known if len(known) == 1 else [one for one in known if one in usual]
     if len(likely) != 1:
-        got, advice = (
-            Said(", ".join(known) or "none"),
-            f"Name one: {path}:{known[0] if known else 'x'}.",
+        raise InputError(
+            f"{path} contains {'the arrays ' + ', '.join(known) if known else 'no array of numbers'}. "
+            f"Choose one: {path}:{known[0] if known else 'x'}."
         )
-        refuse(f"The arrays of {path!r} that `{name}` may mean", got, "one", advice)
     return likely[0]
 
 
@@ -405,12 +394,9 @@ def _mat(name: str, path: str, variable: str) -> Found:
 
     with open(path, "rb") as file:
         if file.read(128)[:20].startswith(b"MATLAB 7.3") or zipfile.is_zipfile(path):
-            advice = "In Matlab, save(…, '-v7'); or convert it to .npy."
-            refuse(
-                f"`{name}`",
-                Said(f"{path!r} of version 7.3 (HDF5)"),
-                "a .mat file of version 5 to 7",
-                advice,
+            raise InputError(
+                f"`{name}`: {path!r} is a .mat file of version 7.3, which cannot be read. "
+                "In Matlab, save(…, '-v7'); or convert it to .npy."
             )
     listed = {one: (shape, kind) for one, shape, kind in scipy.io.whosmat(path)}
     plain = [one for one, (_, kind) in listed.items() if kind in PLAIN_MATLAB]
@@ -441,25 +427,17 @@ def _csv(name: str, path: str, variable: str) -> Found:
             widths[len(parts)] += 1
             if len(widths) > 1:
                 width = widths.most_common(1)[0][0]
-                got = Said(
-                    f"{len(parts)} numbers in line {place} of {path!r} after lines of {width}"
-                )
-                refuse(
-                    f"`{name}`",
-                    got,
-                    "as many in every line",
-                    "One sample a line, sites joined by commas.",
+                raise InputError(
+                    f"`{name}`: line {place} of {path!r} has {len(parts)} numbers, and the lines before it have {width}. "
+                    "Give one sample per line, sites joined by commas."
                 )
             try:
                 rows.append(np.array(parts, dtype=np.float64))
             except ValueError:
-                got = Said(f"{shorten(line, 40)!r} in line {place} of {path!r}")
-                refuse(
-                    f"`{name}`",
-                    got,
-                    "numbers joined by commas",
-                    "Only the first line may hold names.",
-                )
+                raise InputError(
+                    f"`{name}`: line {place} of {path!r} is not numbers joined by commas: {shorten(line, 40)!r}. "
+                    "Only the first line may hold names."
+                ) from None
     array = np.stack(rows) if rows else np.zeros((0, 0))
     return Found("", array.shape, array.dtype, lambda: array)
 
@@ -475,12 +453,9 @@ def _zarr(name: str, path: str, variable: str) -> Found:
     try:
         import zarr  # pyright: ignore[reportMissingImports]
     except ImportError:
-        refuse(
-            f"`{name}`",
-            path,
-            "a format that is installed",
-            "Run `pip install zarr`, or save it as .npy.",
-        )
+        raise InputError(
+            f"`{name}`: reading {path!r} needs zarr. Install it with: pip install zarr"
+        ) from None
     found = zarr.open(store=path, mode="r")
     array = found if hasattr(found, "oindex") else None  # or a group of arrays
     if array is None or variable:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._prng import make_key
 from .._spec import Count, Nested, Shape, Spec, declare, number
-from ..errors import refuse
+from ..errors import InputError, show
 from ..lattice import Given, Kernel, SquaredExponential, check_kernel, settle_kernel
 from ..marginals import Marginal
 
@@ -96,8 +96,10 @@ class Stimulus(Spec):
         """
         num = Count(high=LARGEST_DRAW).check("num", num)
         if num * self.size > LARGEST_DRAW:
-            advice = "Draw in pieces, with one key each from `jax.random.split`."
-            refuse("`num` × sites", num * self.size, f"at most {LARGEST_DRAW}", advice)
+            raise InputError(
+                f"{num} samples of {self.size} sites are more numbers than one key can draw ({LARGEST_DRAW}). "
+                "Draw in pieces, with one key each from `jax.random.split`."
+            )
         self.require_one("to sample from")
         return _compiled_draw(self, as_key(key), num)
 
@@ -140,11 +142,9 @@ def as_key(key: Any) -> Any:
         or (key.shape == (2,) and key.dtype == jnp.uint32)
     ):
         return key
-    refuse(
-        "`key`",
-        key,
-        "one JAX random key or a whole number",
-        "For example `jax.random.key(0)`, or simply 0.",
+    raise InputError(
+        f"`key` must be one JAX random key or a whole number, such as `jax.random.key(0)` or 0, "
+        f"got {show(key)}."
     )
 
 

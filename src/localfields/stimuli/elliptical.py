@@ -15,7 +15,7 @@ import numpy as np
 
 from .._spec import Nested, declare, number
 from .._types import working_dtype
-from ..errors import Said, refuse
+from ..errors import InputError, show
 from ..lattice import Kernel, colored, settle_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
 from ..marginals import StudentT as StudentTLaw
@@ -189,18 +189,12 @@ class Elliptical(EllipticalLaw):
         """Evaluate functions; put the radius at E R² = 1."""
         radial = Nested("marginal", as_law).check("radial", given["radial"])
         if not isinstance(radial, Tabulated):
-            refuse(
-                "`radial`",
-                radial,
-                "a quantile function",
-                "Give a function u ↦ r, or a `Tabulated` law.",
+            raise InputError(
+                f"`radial` must be a quantile function u ↦ r, or a `Tabulated` marginal, got {show(radial)}."
             )
         if radial.table[0] < 0:
-            refuse(
-                "`radial`",
-                Said(f"radii from {radial.table[0]:g}"),
-                "a law on r ≥ 0",
-                "A radius is not negative.",
+            raise InputError(
+                f"`radial` gives a radius of {radial.table[0]:g}. A radius cannot be negative."
             )
         length = math.hypot(radial.mean, radial.sd)
         if abs(length - 1) > SETTLED:  # otherwise a copy would differ in its last bits

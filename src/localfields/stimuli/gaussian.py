@@ -12,7 +12,7 @@ import numpy as np
 
 from .._spec import Nested, Row, declare, derived, number
 from .._types import working_dtype
-from ..errors import Said, refuse
+from ..errors import InputError, show
 from ..lattice import Given, Kernel, check_row, colored, settle_kernel
 from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection
 from ..marginals.base import latent_row
@@ -70,9 +70,7 @@ class GaussianCopula(Colored):
         check_row("wanted", row, row.shape)
         for name in ("shape", "xi", "kernel"):
             if name in values:
-                refuse(
-                    f"`{name}`", values[name], "left out", "It follows from the wanted correlation."
-                )
+                raise InputError(f"`{name}` follows from the wanted correlation. Leave it out.")
         law = cls(shape=row.shape, xi=0.1, **values).marginal()
         return cls(shape=row.shape, kernel=Given(latent_row(law, row)), **values)
 
@@ -198,11 +196,8 @@ class Copula(GaussianCopula):
         """Evaluate a kernel given as a function; put the marginal at mean zero and unit variance."""
         law = Nested("marginal", as_law).check("marginal_law", given["marginal_law"])
         if isinstance(law, SphereProjection):
-            refuse(
-                "`marginal_law`",
-                law,
-                "a law that a copula can sample",
-                "Use an elliptical stimulus instead.",
+            raise InputError(
+                f"A copula cannot sample {show(law)}. Use an elliptical stimulus instead."
             )
         return settle_kernel(given) | {"marginal_law": law.standardized()}  # type: ignore[attr-defined]
 
@@ -231,26 +226,19 @@ class DenseGaussian(Stimulus):
 
     def _root(self) -> np.ndarray:
         if self.matrix.shape != (self.size, self.size):
-            advice = "Give one row and one column a site."
-            refuse(
-                "`matrix`",
-                Said(f"shape {self.matrix.shape}"),
-                f"of shape {(self.size, self.size)}",
-                advice,
+            raise InputError(
+                f"`matrix` must have shape {(self.size, self.size)}, one row and one column per site, "
+                f"got {self.matrix.shape}."
             )
         if np.abs(self.matrix - self.matrix.T).max() > 1e-9 * np.abs(self.matrix).max():
-            refuse(
-                "`matrix`",
-                Said("one that is not symmetric"),
-                "a covariance",
-                "Average it with its transpose.",
-            )
+            raise InputError("`matrix` is not symmetric. Average it with its transpose.")
         values, vectors = np.linalg.eigh(self.matrix)
         if not self.matrix.any():
-            refuse("`matrix`", Said("zero throughout"), "a covariance", "Some site must vary.")
+            raise InputError("`matrix` is zero throughout. At least one site must vary.")
         if values.min() < -1e-9 * values.max():
-            got = Said(f"one with an eigenvalue of {values.min():.2g}")
-            refuse("`matrix`", got, "positive semidefinite", "Cut its negative eigenvalues first.")
+            raise InputError(
+                f"`matrix` has a negative eigenvalue, {values.min():.2g}. Set negative eigenvalues to zero first."
+            )
         return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
 
     @property

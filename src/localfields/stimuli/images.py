@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Choice, Count, Shape, declare, derived, number
-from ..errors import Said, refuse
+from ..errors import InputError
 from ._images import ImageData, Images
 from .preprocess import Center, Scale, apply_all, fit_all
 from .samples import LARGEST_HELD, Rows, check_rows, preprocess_field, remembered, symmetry_field
@@ -62,11 +62,8 @@ class ImagePatches(Rows):
     def __check_init__(self):
         """Refuse a patch that is no plane."""
         if len(self.shape) != 2:
-            refuse(
-                "`shape`",
-                self.shape,
-                "two numbers",
-                "Give (16, 16) for patches of 16 by 16 pixels.",
+            raise InputError(
+                f"`shape` must have two numbers, such as (16, 16) for patches of 16 × 16 pixels, got {self.shape}."
             )
 
     @property
@@ -86,11 +83,9 @@ class ImagePatches(Rows):
     def _cut(self) -> np.ndarray:
         if 8 * self.patches * self.size > LARGEST_HELD:
             most = LARGEST_HELD // (8 * self.size)
-            refuse(
-                "`patches`",
-                self.patches,
-                f"at most {most} of this size",
-                "Or save patches as .npy, for `Samples`.",
+            raise InputError(
+                f"{self.patches} patches of this size do not fit into memory; at most {most} do. "
+                "Use fewer, or save patches as .npy for `Samples`."
             )
         source: Images = self.source
         planes = [self._seen(plane) for plane in source.planes()]
@@ -102,11 +97,9 @@ class ImagePatches(Rows):
         )
         places = room.prod(axis=1)
         if not places.any():
-            got = Said(
-                f"{' × '.join(map(str, self.shape))} in images of {planes[0].shape} and such"
-            )
-            refuse(
-                "A patch", got, "smaller than an image", "Take a smaller `shape`, or less `zoom`."
+            raise InputError(
+                f"A patch of {' × '.join(map(str, self.shape))} is larger than the images, {planes[0].shape}. "
+                "Choose a smaller `shape` or a smaller `zoom`."
             )
         generator = np.random.default_rng(self.places)
         which = generator.choice(len(planes), self.patches, p=places / places.sum())

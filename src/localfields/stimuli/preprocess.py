@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._spec import Choice, Nested, Spec, declare, number
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..lattice import along, distance
 
 CHUNK = 4096  # rows taken to float64 at a time
@@ -38,9 +38,8 @@ class Applied:
             InputError: For a step that cannot be undone.
         """
         if self.backward is None:
-            advice = "Contrast normalization forgets every sample's own mean and contrast."
-            refuse(
-                "A step to undo", Said("one without an inverse"), "one that has an inverse", advice
+            raise InputError(
+                "Contrast normalization has no inverse: it forgets the mean and contrast of every sample."
             )
         return self.backward(np.asarray(rows, np.float64))
 
@@ -206,8 +205,10 @@ class DifferenceOfGaussians(Filter):
     def __check_init__(self):
         """Refuse a surround inside the center."""
         if np.any(np.asarray(self.surround) <= np.asarray(self.center)):
-            got = Said(f"{self.surround} around a center of {self.center}")
-            refuse("`surround`", got, "wider than the center", "A common ratio is 1.6 to 3.")
+            raise InputError(
+                f"`surround` must be wider than the center, got {self.surround} around {self.center}. "
+                "Common ratios are 1.6 to 3."
+            )
 
     def response(self, shape: tuple[int, ...]) -> np.ndarray:
         """exp(−σ_c²k²/2) − exp(−σ_s²k²/2)."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._spec import Choice, Count, declare
 from .._types import working_dtype
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..lattice import along
 from ..marginals import Empirical, Marginal, TwoPoint
 from .base import Stimulus, lattice_field
@@ -98,14 +98,15 @@ class SinglePulse(Pulse):
     def __check_init__(self):
         """Refuse lengths that do not fit."""
         if not self.shortest <= self.longest <= min(self.shape):
-            got = Said(f"lengths from {self.shortest} to {self.longest} on {self.shape}")
-            advice = "Every axis must hold the longest pulse."
-            refuse(
-                "`shortest` and `longest`", got, f"in order and at most {min(self.shape)}", advice
+            raise InputError(
+                f"Pulses of length {self.shortest} to {self.longest} do not fit on {self.shape}. "
+                f"Choose `shortest` ≤ `longest` ≤ {min(self.shape)}."
             )
         if self.shortest == min(self.shape) == max(self.shape) and self.coding == "zero-one":
-            advice = "Shorten it, or use the coding by signs."
-            refuse("`shortest`", self.shortest, "less than the whole lattice", advice)
+            raise InputError(
+                f"A pulse of length {self.shortest} always covers the whole lattice. "
+                "Shorten it, or use coding='signs'."
+            )
 
     def inside(self, key: Any, num: int) -> jax.Array:
         """An interval on each axis; their product."""
@@ -155,8 +156,10 @@ class BlockPulse(Pulse):
     def __check_init__(self):
         """Refuse a length that does not tile the lattice."""
         if any(n % self.length for n in self.shape) or all(n == self.length for n in self.shape):
-            advice = "Choose a length that divides every axis, with at least two blocks."
-            refuse("`length`", self.length, f"a proper divisor of the axes of {self.shape}", advice)
+            raise InputError(
+                f"`length` {self.length} does not divide the axes of {self.shape} into two blocks or more. "
+                "Choose a proper divisor of every axis."
+            )
 
     @property
     def translation_invariant(self) -> bool:

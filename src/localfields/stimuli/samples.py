@@ -16,7 +16,7 @@ import numpy as np
 
 from .._spec import Choice, Count, Shape, declare, derived
 from .._types import working_dtype
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..lattice import along, distance
 from ..marginals import Empirical, Marginal
 from ._load import Data, Source
@@ -198,9 +198,9 @@ class Rows(Stimulus):
         if self.translation_invariant:
             return self._remembered("row", self._row)
         if self.size > LARGEST_MATRIX:
-            advice = "Take smaller patches, or symmetry='shifts', whose covariance is a row."
-            refuse(
-                "The sites for a covariance matrix", self.size, f"at most {LARGEST_MATRIX}", advice
+            raise InputError(
+                f"A covariance matrix of {self.size} sites is too large; at most {LARGEST_MATRIX} are possible. "
+                "Use smaller patches, or symmetry='shifts', whose covariance is one row."
             )
         return self._remembered("matrix", self._matrix)
 
@@ -298,9 +298,9 @@ class Samples(Rows):
             else Shape().check("shape", shape)
         )
         if math.prod(shape) != math.prod(data.shape[1:]):
-            sites = math.prod(data.shape[1:])
-            advice = f"A sample of the data has {data.shape[1:]}."
-            refuse("`shape`", shape, f"a lattice of {sites} sites", advice)
+            raise InputError(
+                f"`shape` {shape} does not have as many sites as a sample, {data.shape[1:]}."
+            )
         return {**given, "data": data, "shape": shape, "classes": _labels(given["classes"], data)}
 
     def _numbers(self) -> np.ndarray | None:
@@ -311,8 +311,10 @@ class Samples(Rows):
         which = np.flatnonzero(labels == self.chosen)
         if which.size < 2:
             some = ", ".join(f"{one:g}" for one in np.unique(labels)[:8])
-            got = Said(f"{self.chosen}, which {which.size} samples have")
-            refuse("`chosen`", got, "a label of at least two samples", f"The labels are {some}.")
+            raise InputError(
+                f"Only {which.size} samples have the label {self.chosen}; at least two are needed. "
+                f"The labels are {some}."
+            )
         return which
 
     def _prepared(self) -> tuple[np.ndarray, list[Applied], np.ndarray | None]:
@@ -362,17 +364,14 @@ def check_rows(rows: np.ndarray) -> None:
     """Refuse what steps have made of data, where that is no data any more."""
     finite = np.isfinite(rows).all()
     if not finite or np.ptp(rows) == 0:
-        got = Said("one number throughout" if finite else "nan or infinite numbers")
-        refuse(
-            "What the steps of `preprocess` leave", got, "numbers that vary", "Leave a step out."
-        )
+        got = "constant" if finite else "not finite"
+        raise InputError(f"After the steps of `preprocess` the data are {got}. Leave a step out.")
 
 
 def _labels(given: Any, data: Source) -> Source | None:
     labels = Data(labels=True).check("classes", given)
     if labels is not None and labels.num != data.num:
-        got = Said(f"{labels.num} labels for {data.num} samples")
-        refuse(
-            "`classes`", got, "one number a sample", "Labels and samples must be of one recording."
+        raise InputError(
+            f"`classes` has {labels.num} labels for {data.num} samples. Give one label per sample."
         )
     return labels

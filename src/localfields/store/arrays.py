@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..trajectory import Outcome, Trajectory
 from .disk import Damaged
 from .document import pack, parse, unpack
@@ -26,12 +26,9 @@ def to_arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
     try:
         parse(about, "a description")
     except Damaged as error:
-        refuse(
-            "The specification of a trajectory",
-            Said(str(error)),
-            "small",
-            "Keep large values elsewhere.",
-        )
+        raise InputError(
+            f"The specification of this trajectory is too large to store ({error}). Keep large values elsewhere."
+        ) from None
     arrays = {
         name: np.asarray(getattr(trajectory, name))
         for name in ("steps", "times", "initial", "final")
@@ -42,11 +39,8 @@ def to_arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
     arrays["outcome.step"] = np.array([one.step for one in trajectory.outcome], dtype=np.int64)
     arrays["about"] = np.frombuffer(about, np.uint8)
     if wrong := _misfit(arrays):
-        refuse(
-            "A trajectory",
-            Said(wrong),
-            "one whose parts fit together",
-            "See `Trajectory` for the shapes.",
+        raise InputError(
+            f"The parts of this trajectory do not fit together: {wrong}. See `Trajectory` for the shapes."
         )
     return arrays
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..errors import Said, refuse
+from ..errors import InputError, show
 from .disk import BLOCK, Damaged
 
 LARGEST = 8 * 10**9  # bytes of all arrays together
@@ -95,21 +95,24 @@ def _check_seal(file: IO[bytes], checksum: str | None) -> None:
 def _check(arrays: Mapping[str, np.ndarray]) -> None:
     for name, array in arrays.items():
         if not name or len(name) > LONGEST:
-            refuse("The name of an array", name, f"of 1 to {LONGEST} characters", "Shorten it.")
+            raise InputError(
+                f"An array cannot be stored under the name {show(name)}. Give it 1 to {LONGEST} characters."
+            )
         if not _is_legal(array.dtype):
-            advice = "Numbers of up to 8 bytes, truth values and short strings can be stored."
-            refuse(f"The array `{name}`", Said(f"one of {array.dtype}"), "of a plain type", advice)
+            raise InputError(
+                f"The array `{name}` has elements of type {array.dtype}, which cannot be stored. "
+                "Use numbers of up to 8 bytes, booleans or short strings."
+            )
     size = sum(_extent(array.shape, array.dtype) for array in arrays.values())
     if size > LARGEST:
-        advice = "Record less often, or only reductions such as ('ipr', 'loss')."
-        refuse(
-            "The arrays of one run",
-            Said(f"{size / 1e9:.1f} GB"),
-            f"at most {LARGEST / 1e9:g} GB",
-            advice,
+        raise InputError(
+            f"The arrays of this run take {size / 1e9:.1f} GB; a stored run may have {LARGEST / 1e9:g} GB. "
+            "Record less often, or only reductions such as ('ipr', 'loss')."
         )
     if len(arrays) > MOST:
-        refuse("The number of arrays", len(arrays), f"at most {MOST}", "Stack some of them.")
+        raise InputError(
+            f"This run has {len(arrays)} arrays; at most {MOST} can be stored. Stack some of them."
+        )
 
 
 def _is_legal(dtype: np.dtype) -> bool:

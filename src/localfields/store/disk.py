@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TypeVar
 
-from ..errors import refuse, shorten
+from ..errors import InputError, shorten
 
 OLD = 3600.0  # seconds after which what a dead writer left behind is cleaned up
 BLOCK = 1 << 22
@@ -38,8 +38,9 @@ def told(what: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = f"The system says: {error.strerror or shorten(error)}."
-        refuse(what, str(path), "a place that can be read and written", advice)
+        raise InputError(
+            f"{what} cannot be read or written at {path}: {error.strerror or shorten(error)}."
+        ) from None
 
 
 # -- locks ------------------------------------------------------------------------------------------------------

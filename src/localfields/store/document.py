@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Said, refuse
+from ..errors import InputError
 from .disk import Damaged, sha256
 
 LARGEST = 1 << 26  # bytes
@@ -104,11 +104,9 @@ def pack(value: Any, name: str) -> Any:
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
         return pack(value.tolist(), name)
     kind = type(value).__name__
-    refuse(
-        f"`{name}`",
-        Said(f"a {kind} in it"),
-        "plain values",
-        "Numbers, texts, lists and dicts can be stored.",
+    raise InputError(
+        f"`{name}` contains a {kind}, which cannot be stored. "
+        "Use numbers, strings, lists and dicts."
     )
 
 

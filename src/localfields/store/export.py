@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._files import check_target, publish
-from ..errors import Said, refuse, shorten
+from ..errors import InputError, shorten
 from ..trajectory import Trajectory
 
 SUFFIXES = (".nc", ".csv", ".npz")
@@ -42,12 +42,9 @@ def _netcdf(trajectory: Trajectory, path: Path, digest: str) -> None:
     try:
         data.to_netcdf(path, engine="scipy")
     except (ValueError, TypeError) as error:
-        refuse(
-            "A run for netCDF",
-            Said(shorten(error)),
-            "of names and types that netCDF knows",
-            "Export to .npz.",
-        )
+        raise InputError(
+            f"netCDF cannot hold this run: {shorten(error)}. Export it to .npz instead."
+        ) from None
 
 
 def _npz(trajectory: Trajectory, path: Path, digest: str) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..errors import Said, refuse
+from ..errors import InputError, show
 from .entry import Entry
 
 _FORM = re.compile(r"\s*([\w.-]+?)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
@@ -47,11 +47,9 @@ class Filter:
         """
         found = _FORM.fullmatch(text)
         if not found:
-            refuse(
-                "A filter",
-                text,
-                "a field, one of = != < <= > >= and a value",
-                "For example gain=100.",
+            raise InputError(
+                f"Cannot read the filter {show(text)}. "
+                "Give a field, one of = != < <= > >=, and a value, for example gain=100."
             )
         return cls(found[1], "=" if found[2] == "==" else found[2], found[3])
 
@@ -100,7 +98,7 @@ def choose(entries: Sequence[Entry], filters: Sequence[Filter]) -> list[Entry]:
             if near
             else "`localfields runs show` prints a run's fields."
         )
-        refuse("The field of a filter", one.field, "one that a run in the store has", advice)
+        raise InputError(f"No run in the store has a field {show(one.field)}. {advice}")
     return chosen
 
 
@@ -176,10 +174,7 @@ def _ordered(value: Any, text: str, compare: Any) -> bool:
         return compare(value, text)  # dates and versions
     number = _number(text)
     if number is None and value is not None and not isinstance(value, bool):
-        refuse(
-            "The value of a filter",
-            Said(f"{text!r}"),
-            "a number, as its field is one",
-            "For example steps>=1000.",
+        raise InputError(
+            f"Cannot compare a number with {text!r}. Give a number, for example steps>=1000."
         )
     return value is not None and not isinstance(value, bool) and compare(value, number)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import InputError, Said, refuse
+from ..errors import InputError, show
 from ..trajectory import Trajectory
 from .arrays import from_arrays, to_arrays
 from .checkpoint import Checkpoint
@@ -106,21 +106,15 @@ class Store:
         """
         _check_digest(digest)
         if sha256(canonical) != digest:
-            refuse(
-                "The digest of a specification",
-                digest,
-                "the SHA-256 of its canonical form",
-                "Compute it again.",
+            raise InputError(
+                f"The digest {show(digest)} does not belong to this specification. Compute it again."
             )
         try:
             parse(canonical, "a text")
         except Damaged as error:
-            refuse(
-                "A specification",
-                Said(str(error)),
-                "a JSON object",
-                "Give the canonical form of an experiment.",
-            )
+            raise InputError(
+                f"This specification is not valid JSON ({error}). Give the canonical form of an experiment."
+            ) from None
         target = self.path / digest
         if digest not in self:
             arrays, meta = to_arrays(trajectory), {"digest": digest, **describe(trajectory, seeds)}
@@ -182,13 +176,12 @@ class Store:
             return found[0]
         if found:
             listed = ", ".join(digest[: len(prefix) + 4] for digest in found[:3])
-            advice = f"Add digits: {listed}{', …' if len(found) > 3 else ''}."
-            refuse("The start of a digest", prefix, f"that of one run, not of {len(found)}", advice)
-        refuse(
-            "The start of a digest",
-            prefix,
-            "that of a run in the store",
-            "`localfields runs list` shows them.",
+            raise InputError(
+                f"{len(found)} runs start with {prefix}. "
+                f"Add digits: {listed}{', …' if len(found) > 3 else ''}."
+            )
+        raise InputError(
+            f"No run {prefix}… in {self.path}. List them with `localfields runs list`."
         )
 
     def list(self, filters: Iterable[str] = ()) -> Entries:
@@ -287,15 +280,13 @@ class Store:
         try:
             parse(text, "a text")
         except Damaged as error:
-            refuse("A sweep", Said(str(error)), "a JSON object", "Give it as JSON.")
+            raise InputError(f"This sweep is not valid JSON ({error}).") from None
         path = self.path / "sweeps" / f"{digest}.json"
         sealed = seal({"schema": SCHEMA, "digest": digest, "text": text})
         if len(sealed) > LARGEST:
-            refuse(
-                "A sweep",
-                Said(f"{len(sealed)} bytes"),
-                f"at most {LARGEST} bytes",
-                "Divide it into several.",
+            raise InputError(
+                f"This sweep takes {len(sealed)} bytes to store; at most {LARGEST} are allowed. "
+                "Divide it into several."
             )
         with told("The store", path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -310,9 +301,8 @@ class Store:
         """
         _check_digest(digest)
         path = self.path / "sweeps" / f"{digest}.json"
-        what = f"The sweep {digest[:12]}"
         if not os.path.lexists(path):
-            refuse(what, Said("nothing of that name"), f"one in {path.parent}", "Run it first.")
+            raise InputError(f"No sweep {digest[:12]} in {path.parent}. Run it first.")
         try:
             line = read_bytes(str(path), LARGEST)
             found = parse(line, "a document")
@@ -322,14 +312,13 @@ class Store:
                 raise Damaged("one of another name")
             return found["text"]
         except Newer as error:
-            refuse(
-                f"The schema of the sweep {digest[:12]}",
-                Said(str(error)),
-                f"at most {SCHEMA}",
-                _UPDATE,
-            )
+            raise InputError(
+                f"The sweep {digest[:12]} was written by a newer version ({error}). {_UPDATE}"
+            ) from None
         except Damaged as error:
-            refuse(what, Said(str(error)), "as it was written", f"Remove {path} and run it again.")
+            raise InputError(
+                f"The sweep {digest[:12]} is damaged: {error}. Remove {path} and run it again."
+            ) from None
 
     def list_sweeps(self) -> Digests:
         """The names of all such documents."""
@@ -347,12 +336,15 @@ class Store:
         """Tell what is wrong with an entry."""
         short = digest[:12]
         if isinstance(error, FileNotFoundError):
-            advice = "`localfields runs list` shows what is there."
-            refuse(f"The run {short}", Said("nothing of that name"), f"one in {self.path}", advice)
+            raise InputError(
+                f"No run {short} in {self.path}. List them with `localfields runs list`."
+            )
         if isinstance(error, Newer):
-            refuse(f"The schema of the run {short}", Said(str(error)), f"at most {SCHEMA}", _UPDATE)
-        advice = f"Remove it with `localfields runs rm {short}` and run it again."
-        refuse(f"The run {short}", Said(str(error)), "as it was written", advice)
+            raise InputError(f"The run {short} was written by a newer version ({error}). {_UPDATE}")
+        raise InputError(
+            f"The run {short} is damaged: {error}. "
+            f"Remove it with `localfields runs rm {short}` and run it again."
+        )
 
     def _see(self, digest: str, read: Callable[[str], Found]) -> Found:
         _check_digest(digest)
@@ -390,11 +382,8 @@ class Store:
         tmp = self.path / "tmp"
         tmp.mkdir(parents=True, exist_ok=True)
         if tmp.is_symlink():
-            refuse(
-                "The folder for work under way",
-                str(tmp),
-                "a folder, not a link to one",
-                "Remove the link.",
+            raise InputError(
+                f"{tmp} is a symbolic link, and the store writes only to real folders. Remove the link."
             )
         if not self._cleaned:
             self._cleaned = True
@@ -418,5 +407,7 @@ _UPDATE = "It was written by a newer version of localfields: update this one."
 
 def _check_digest(digest: str) -> None:
     if not _DIGEST.fullmatch(digest):
-        advice = "It is the SHA-256 of a specification; `Store.find` completes the start of one."
-        refuse("A digest", digest, "64 hexadecimal digits", advice)
+        raise InputError(
+            f"{show(digest)} is not a digest of 64 hexadecimal digits. "
+            "`Store.find` completes the start of one."
+        )

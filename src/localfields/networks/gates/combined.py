@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._spec import Count, Many, Nested, declare
 from ..._types import working_dtype
-from ...errors import refuse
+from ...errors import InputError, show
 from .base import MOST_COPIES, Gates, copies_field
 from .half_space import Flat, HalfSpaces, without_rounding
 
@@ -104,12 +104,9 @@ class Exclusive(Gates):
     def __check_init__(self):
         """Refuse what has no directions, or too many."""
         if not isinstance(self.gates, HalfSpaces) or self.gates.num_gates > MOST_DIRECTIONS:
-            advice = "Each direction doubles the number of gates."
-            refuse(
-                "`gates` of Exclusive",
-                self.gates,
-                f"half-spaces of 1 to {MOST_DIRECTIONS} directions",
-                advice,
+            raise InputError(
+                f"`Exclusive` needs half-space gates with at most {MOST_DIRECTIONS} directions, "
+                f"got {show(self.gates)}. Each direction doubles the number of gates."
             )
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._spec import Count, Row, declare, number
 from ..._types import working_dtype
-from ...errors import Said, refuse
+from ...errors import InputError
 from ...lattice import along, distance
 from .base import Gates, copies_field
 
@@ -219,11 +219,8 @@ class Directions(HalfSpaces):
     def __check_init__(self):
         """Refuse a direction without a side."""
         if isinstance(self.values, np.ndarray) and not self.values.any(axis=1).all():
-            refuse(
-                "Each row of `values`",
-                Said("one of zeros"),
-                "a direction",
-                "Leave it out, or use `Open`.",
+            raise InputError(
+                "A row of `values` is zero and so has no direction. Leave it out, or use `Open`."
             )
 
     @property
@@ -234,11 +231,8 @@ class Directions(HalfSpaces):
     def rows(self, shape: tuple[int, ...]) -> jax.Array:
         """The rows given."""
         if self.values.shape[1] != math.prod(shape):
-            got = Said(f"{self.values.shape[1]} on {math.prod(shape)} sites")
-            refuse(
-                "The length of a direction",
-                got,
-                "the number of sites",
-                "Give one number a site, in C order.",
+            raise InputError(
+                f"A direction has {self.values.shape[1]} numbers, and the lattice has {math.prod(shape)} sites. "
+                "Give one number per site, in C order."
             )
         return jnp.asarray(self.values, working_dtype())
