@@ -155,7 +155,13 @@ def velocity_slope(velocity, level, step=1e-6):
 
 
 def test_critical_kurtosis_of_the_paper_settings():
-    assert abs(critical_kurtosis(task(S.Gaussian, xi=WIDE)) + 0.2855) < 1e-3
+    # κ = −3 N/λ₁₀ · min_j (r_j − r₀)/(1 + r₀), r_j = λ₀ⱼ/λ₁ⱼ, with each λ a sum of cosines.
+    which, d = task(S.Gaussian, xi=WIDE), np.arange(40)
+    cosines = np.cos(2 * np.pi * np.outer(d, d) / 40)
+    zero, one = (cosines @ stimulus.covariance() for stimulus in which.stimuli)
+    ratio = zero / one
+    expected = -3 * 40 / one[0] * (ratio[1:].min() - ratio[0]) / (1 + ratio[0])
+    assert critical_kurtosis(which) == pytest.approx(expected, rel=1e-9)
     # The longer lengthscale first: a flat field is no winner of the Gaussian task.
     assert math.isnan(critical_kurtosis(task(S.Gaussian, xi=(3.0, 1.0))))
     assert math.isnan(critical_kurtosis(task(S.Gaussian, xi=WIDE, labels=(1, 2))))

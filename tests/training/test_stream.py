@@ -57,8 +57,8 @@ def trained(task, estimator, steps=70, **more):
         "seed": 3,
         "initial": np.full((1, SITES), 0.5),
     }
-    record = lf.Record(every=1, quantities=("weights",))
-    return lf.train(task, NEURON, estimator=estimator, record=record, **given | more)
+    given["record"] = lf.Record(every=1, quantities=("weights",))
+    return lf.train(task, NEURON, estimator=estimator, **given | more)
 
 
 def test_every_sample_is_seen_once_an_epoch(tmp_path, where):
@@ -221,6 +221,27 @@ def test_an_interrupted_run_goes_on_with_the_rows_it_would_have_had(tmp_path, wh
     assert first.stopped == "cancelled" and first.steps[-1] == 41
     again = trained(task, "epochs", learning_rate=0.05, steps=120, checkpoint=keep)
     np.testing.assert_array_equal(again.weights, whole.weights)
+
+
+@pytest.mark.parametrize("where", ["file"], indirect=True)
+def test_an_interrupt_within_a_record_keeps_the_ones_before(tmp_path, where, monkeypatch):
+    """Ctrl-C while the rows of step 25 are read, with records every ten steps."""
+    task, record = marked(tmp_path, where), lf.Record(every=10, quantities=("weights",))
+    whole = trained(task, "epochs", learning_rate=0.05, record=record)
+    read, take = 0, lf.stimuli.Samples.take
+
+    def interrupted(stimulus, which):
+        nonlocal read
+        read += len(which)
+        if read > 25 * BATCH:
+            raise KeyboardInterrupt
+        return take(stimulus, which)
+
+    monkeypatch.setattr(lf.stimuli.Samples, "take", interrupted)
+    stopped = trained(task, "epochs", learning_rate=0.05, record=record)
+    assert stopped.stopped == "cancelled" and stopped.steps.tolist() == [0, 10, 20]
+    np.testing.assert_array_equal(stopped.weights, whole.weights[:, :3])
+    np.testing.assert_array_equal(stopped.final, whole.weights[:, 2])
 
 
 def test_what_cannot_be_streamed_is_refused(tmp_path, where):

@@ -230,15 +230,6 @@ def test_conditional_mean_of_nlgp(gain):
     assert check.conditional_covariance.z > SIGMAS
 
 
-def test_where_the_linear_form_fails():
-    """At g = 1, r = 0.7 the ratio of the conditional mean to the linear form runs from 0.75 to 1.45."""
-    rho, r = 2 / 3, 0.7
-    slope = math.asin(rho * r) / math.asin(rho)
-    for z, printed in ((0.2, 0.75), (3.0, 1.45)):
-        mean = scipy.special.erf(r * z / math.sqrt(1 + 2 * (1 - r**2)))
-        assert round(mean / (scipy.special.erf(z) * slope), 2) == printed
-
-
 @pytest.mark.parametrize("law", ["student", "shell"])
 def test_conditional_covariance_of_elliptical_laws(law):
     """Cov[X|X_i = x] is the form times (ν − 2 + x²)/(ν − 1) for Student's t, times (D − x²)/(D − 1) on a shell."""

@@ -232,18 +232,6 @@ def test_error_of_a_measured_loss_is_its_spread():
 # -- gates that look at one site of a Gaussian copula -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("c", [0.1, 1.0, 7.0])
-def test_integral_behind_the_arctangent(c):
-    def integrand(z):
-        return math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * math.erf(c * z)
-
-    found = scipy.integrate.quad(integrand, 0, 12, epsabs=1e-14, epsrel=1e-13, points=[1 / c])[0]
-    assert found == pytest.approx(math.atan(math.sqrt(2) * c) / math.pi, rel=1e-12)
-    assert (
-        abs(2 / math.sqrt(math.pi) * math.atan(math.sqrt(2) * c) - found) > 0.9 * found
-    )  # as printed
-
-
 @pytest.mark.parametrize("gain, right, printed", [(0.5, ".2106", ".747"), (3.0, ".2394", ".849")])
 def test_nlgp_behind_a_bump_gate(gain, right, printed):
     stimulus = lf.stimuli.NLGP((40,), xi=3.0, gain=gain)

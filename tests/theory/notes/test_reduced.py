@@ -57,14 +57,15 @@ def test_dominance_is_the_integral_that_the_notes_leave_open(site):
 
 
 def test_dominance_against_draws():
-    w = np.random.default_rng(1).normal(size=(2, 40))
+    # A random field, and one that the class of long range drives more strongly whatever the signs.
+    w = np.stack([np.random.default_rng(1).normal(size=40), np.ones(40)])
     for field in w:
         exact = float(dominance(field, PAIR))
         found = sampled_dominance(field, PAIR, num=60_000, seed=3)
         assert abs(found.value - exact) < SIGMAS * found.error < 0.02
         swapped = lf.Discrimination(*PAIR.stimuli, labels=(1, 0))
         assert float(dominance(field, swapped)) == pytest.approx(1 - exact)
-        assert abs(1 - exact - found.value) > SIGMAS * found.error or abs(exact - 0.5) < 0.01
+    assert abs(1 - exact - found.value) > SIGMAS * found.error  # of the last
     np.testing.assert_allclose(dominance(w, PAIR), [float(dominance(field, PAIR)) for field in w])
     assert np.isnan(dominance(np.zeros(40), PAIR))
 
@@ -350,7 +351,8 @@ def test_loss_against_gain(activation, labels, printed, key):
         full.append(total)
     for which, sample in (("full", full), ("alone", alone)):
         for text, at in zip(printed[which], sample, strict=True):
-            assert not text or fits(text, at, of=200)
+            if text:
+                assert fits(text, at, of=200)
         if all(printed[which]):
             change = float(printed[which][1]) - float(printed[which][0])
             assert fits(f"{change:.4f}", sample[1] - sample[0], of=200)

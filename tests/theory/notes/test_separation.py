@@ -43,14 +43,14 @@ def test_entries_below_the_cut_off_change_nothing_at_thirty_sites():
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cut_off_is_sharp(seed):
     """What is left over may be anything in sum below δ_k; just above it some choice of it flips a gate."""
-    w = field(8, seed)
-    w = w[np.argsort(-np.abs(w))]
+    w = np.random.default_rng(seed).uniform(0.9, 1.1, 8)  # so nearly equal that all eight matter
     delta = separation(w, 8)
+    assert active_entries(w) == 8 and 0 < delta < w.min()
     for excess, same in ((0.999, True), (1.001, False)):
         longer = np.append(w, excess * delta)
         gates, kept = np.sign(_signs(9) @ longer), np.sign(_signs(9)[:, :8] @ w)
         assert bool((gates == kept).all()) is same
-        assert (active_entries(longer) <= 8) is same or active_entries(w) < 8
+        assert active_entries(longer) == (8 if same else 9)
 
 
 def _signs(n):

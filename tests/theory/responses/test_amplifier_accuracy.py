@@ -23,7 +23,6 @@ from localfields.marginals import (
 )
 from localfields.theory.responses.amplifier import SLOPE, Amplifier, AmplifierTable
 
-from ..sheet import rounds_to
 from .amplified import ATOMS, EIGHT, GAINS, LAWS, TAILS, A, direct, named, ratio
 
 # -- §2.4: accuracy ---------------------------------------------------------------------------------------------
@@ -85,61 +84,6 @@ def reference(name):
 @pytest.mark.parametrize("law", CHECKED.values(), ids=CHECKED)
 def test_accuracy_against_adaptive_quadrature(law):
     np.testing.assert_allclose(Amplifier(law)(A), reference(named(law)), rtol=0, atol=1e-12)
-
-
-STEPS = (0.10, 0.07, 0.05, 0.035)
-NODES = {
-    "normal": (68, 97, 135, 192),
-    "uniform": (73, 105, 145, 207),
-    "algebraic": (85, 121, 169, 241),
-}
-ERRORS = [  # the largest over A; a sign ≤ where one row is for several laws
-    ([Normal()], "normal", "5e-11", "8e-13", "2e-14", "3e-15"),
-    ([Uniform()], "uniform", "7e-10", "2e-11", "6e-13", "2e-15"),
-    (list(map(ErfNormal, GAINS[:-1])), "normal", "≤2e-9", "≤5e-12", "≤2e-14", "4e-15"),
-    ([ErfNormal(100.0)], "normal", "1e-8", "2e-11", "1e-12", "6e-15"),
-    (list(map(Algebraic, TAILS[1:])), "algebraic", "≤7e-9", "≤7e-11", "≤7e-13", "1e-15"),
-    (
-        [Algebraic(2.2)],
-        "algebraic",
-        "1e-8",
-        "2e-10",
-        "8e-13",
-        "1e-13",
-    ),  # printed 3e-10; it is 2.48e-10
-]
-
-
-def rule(kind, h):
-    """The sheet's nodes: of a normal, z and weights; of v uniform on (0, 1), v, 1 − v and weights."""
-    if kind == "normal":
-        t = np.arange(-3.8, 2.9 + h / 2, h)
-        z = np.exp(t - np.exp(-t))
-        return z, 2 * scipy.stats.norm.pdf(z) * h * z * (1 + np.exp(-t))
-    reach = math.ceil({"uniform": 3.6, "algebraic": 4.2}[kind] / h - 1e-9)
-    t = h * np.arange(-reach, reach + 1)
-    v, rest = (scipy.special.expit(sign * np.pi * np.sinh(t)) for sign in (1, -1))
-    return v, rest, h * np.pi * np.cosh(t) * v * rest
-
-
-@pytest.mark.parametrize(
-    "laws, kind, errors", [(row[0], row[1], row[2:]) for row in ERRORS], ids=lambda v: str(v)[:20]
-)
-def test_table_of_quadrature_errors(laws, kind, errors):
-    """How fast the rule behind every marginal converges; what is used here has a step of 0.04 and reaches further."""
-    for h, count, printed in zip(STEPS, NODES[kind], errors, strict=True):
-        *values, p = rule(kind, h)
-        assert len(p) == count
-        found = []
-        for law in laws:
-            x = values[0] if kind == "normal" else law.size(*values)
-            x = np.asarray(law.from_normal(x)) if isinstance(law, ErfNormal) else x
-            sums = np.sum(p * x * scipy.special.erf(x * ratio(A)[:, None] / math.sqrt(2)), axis=1)
-            found.append(np.abs(sums - reference(named(law))).max())
-        if printed.endswith("e-15"):  # nothing but rounding is left, whose size is the machine's
-            assert max(found) < 2e-14
-        else:
-            assert rounds_to(max(found), printed.removeprefix("≤"))
 
 
 # -- the table --------------------------------------------------------------------------------------------------

@@ -414,10 +414,11 @@ def test_flow_where_no_bump_holds(pair, end):
 def test_flow_to_a_negative_surround():
     """Short-range class as target: most starts end at the bump, the others are still near the fastest wave."""
     found = hypercube_bump(task_of((0.7, 0.3)))
-    assert (found.field[1::2] < 0).all() or (found.field[1:] < 0).all()
+    assert (found.field[1:] < 0).all() and round(found.ipr, 3) == 0.923
     ends = centered(
-        flowed(ExactIsing(64).flow(task_of((0.7, 0.3)), NEURON), jnp.asarray(started(6)), 400)
+        flowed(ExactIsing(64).flow(task_of((0.7, 0.3)), NEURON), jnp.asarray(started(24)), 400)
     )
     there = np.abs(ends - found.field).max(1) < 1e-3
-    assert agree(5, 6, there) and there.any() and (ipr(ends[there]).round(3) == 0.923).all()
+    # At 5 of 6, as printed, fewer than half of 24 are there once in 30 000.
+    assert there.sum() >= 12
     assert (np.abs(np.fft.rfft(ends[~there])).argmax(1) > 10).all()  # more than half of the fastest

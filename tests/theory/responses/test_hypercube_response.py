@@ -3,6 +3,7 @@
 import functools
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -104,8 +105,10 @@ def test_linear_symmetries_of_the_law():
     law = root @ turn @ np.linalg.inv(root)
     assert np.abs(law @ covariance @ law.T - covariance).max() < 1e-12
 
+    response = lf.theory.LinearResponse().response(lf.stimuli.DenseGaussian((5,), covariance))
+
     def gaussian(w):
-        return covariance @ w / np.sqrt(2 * np.pi * (w @ covariance @ w))
+        return np.asarray(response(jnp.asarray(w)))
 
     w = rng.normal(size=5)
     assert np.abs(gaussian(law.T @ w) - np.linalg.solve(law, gaussian(w))).max() < 1e-12
@@ -170,11 +173,3 @@ def test_semidefinite_bound_is_the_polygon_inequality(w, least):
             v[i] = -others / np.linalg.norm(others)
     assert np.linalg.norm(w @ v) == pytest.approx(least, abs=1e-5)
     assert polygon_bound(w) <= separation(w, len(w)) + 1e-12
-
-
-def test_indicator_of_a_state_is_a_product():
-    """1(x = x') = Π ½(1 + x'_j x_j); the sum over j that the notes go on with is not."""
-    states = enumerate_states(5).astype(float)
-    factors = 0.5 * (1 + states[:, None, :] * states[None, :, :])
-    np.testing.assert_array_equal(factors.prod(-1), np.eye(32))
-    assert not np.array_equal(factors.sum(-1), np.eye(32))

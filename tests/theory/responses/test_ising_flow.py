@@ -5,7 +5,7 @@ import numpy as np
 import localfields as lf
 from localfields.theory.responses.hypercube import meet_in_the_middle_response
 
-from ..sheet import agree, fits
+from ..sheet import fits
 
 N, COUPLINGS = 40, (0.3, 0.7)
 TASK = lf.Discrimination(*(lf.stimuli.Ising((N,), coupling=coupling) for coupling in COUPLINGS))
@@ -29,7 +29,7 @@ def test_two_exact_steps_polish_the_end_of_a_flow():
 def test_training_on_large_batches_comes_to_the_exact_bump():
     """At the flow time 30, from the same starts. Noise moves a peak to another site now and then, rarely by two.
 
-    Printed of 2 × 40 other starts: 33 and 37 peaks are the exact flow's, 39 and 40 within one site; IPR 0.853 ± 0.002.
+    Printed of 2 × 40 other starts: 79 of 80 peaks are within one site of the exact flow's; IPR 0.853 ± 0.002.
     """
     settings = {
         "learning_rate": 0.05,
@@ -43,7 +43,8 @@ def test_training_on_large_batches_comes_to_the_exact_bump():
     np.testing.assert_array_equal(run.initial, exact.initial)
     gap = np.abs(run.peak - exact.peak)[:, -1, 0]
     gap = np.minimum(gap, N - gap)
-    assert agree(33 + 37, 80, gap == 0) and agree(39 + 40, 80, gap <= 1)
+    # At 79 of 80, two of four are further off once in 1000. A random site is that near once in 13.
+    assert (gap <= 1).sum() >= 3
     np.testing.assert_allclose(exact.ipr[:, -1, 0], 0.8537, atol=1e-3)
     # In the last sixth it is at rest, and noise moves it about.
     found = run.ipr[:, -3:, 0].ravel()
