@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import subprocess
@@ -55,6 +56,24 @@ each = pytest.mark.parametrize("made", MANY.values(), ids=MANY)
 
 
 # -- the canonical text -----------------------------------------------------------------------------------------
+
+
+# The names of stored results follow from this text. A change of it, be it one default, leaves all results that
+# people have stored behind. It may be updated when that is meant: then say so in the changelog.
+CANONICAL = (
+    '{"initial":[],"method":{"batch":10,"estimator":"independent","evaluate":10,"every":3,"learning_rate":0.05,'
+    '"members":1,"optimizer":"sgd","quantities":["weights","biases","readout","readout_bias","loss","accuracy"],'
+    '"seed":0,"steps":12,"stop_tol":0.0,"type":"method/training"},"network":{"activation":"relu","init":"glorot",'
+    '"init_scale":0.1,"type":"network/single-neuron"},"precision":"float32","schema":1,"task":{"l1":0.0,"l2":0.0,'
+    '"labels":"zero-one","loss":"mse","proportions":[],"stimuli":[{"coupling":0.3,"shape":[8],"type":"stimulus/ising"},'
+    '{"coupling":0.7,"shape":[8],"type":"stimulus/ising"}],"type":"task/discrimination"},"type":"experiment/experiment"}'
+)
+
+
+def test_the_canonical_text_is_that_of_stored_results():
+    made = MANY["ising"]
+    assert made.canonical() == CANONICAL
+    assert made.digest == hashlib.sha256(CANONICAL.encode()).hexdigest()
 
 
 @each

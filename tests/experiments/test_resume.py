@@ -19,6 +19,8 @@ from localfields._start import use_compilation_cache
 from localfields.store import Store
 from localfields.training import loop
 
+TRAINING = os.path.dirname(loop.__file__)
+
 ISING = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=j) for j in (0.3, 0.7)))
 SWEPT = lf.Discrimination(
     lf.stimuli.NLGP((12,), xi=0.5, gain=3), lf.stimuli.NLGP((12,), xi=1.0, gain=[1.0, 3.0, 10.0])
@@ -279,40 +281,56 @@ def test_a_run_that_reached_its_end_is_not_cancelled(every_record):
         assert_same(experiment.run(on_progress=interrupt), expected)
 
 
-@pytest.mark.parametrize("where", ["go", "see", "_end", "append"])
-def test_ctrl_c_anywhere_and_go_on(where, every_record, monkeypatch):
-    """Within a chunk, within a record, and between a record and its state."""
-    experiment = lf.Experiment(*SHORT["exact, to rest"])
-    expected, keep = whole(experiment), Memory()
-    resume = loop.Loop._resume
-    left = [9]
+class Interrupt:
+    """Raises KeyboardInterrupt at a chosen line of the package's training code, counted as they are executed."""
 
-    def count(call):
-        def instead(*arguments):
-            done = call(*arguments)
-            left[0] -= 1
-            if left[0] == 0:
+    def __init__(self, at=None):
+        self.at, self.lines = at, 0
+
+    def __call__(self, frame, event, _):
+        return self.line if frame.f_code.co_filename.startswith(TRAINING) else None
+
+    def line(self, frame, event, _):
+        if event == "line":
+            self.lines += 1
+            if self.lines - 1 == self.at:
                 raise KeyboardInterrupt
-            return done
+        return self.line
 
-        return instead
+    def run(self, experiment, **settings):
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            return experiment.run(**settings)
+        finally:
+            sys.settrace(before)
 
-    class Records(list):
-        append = count(list.append)
 
-    def prepare(self, state):
-        state = resume(self, state)
-        if where == "append":
-            self.records = Records(self.records)
+def test_ctrl_c_anywhere_and_go_on(every_record):
+    """At any line of training: what was told is kept, and the run goes on to the same end."""
+    experiment = lf.Experiment(*SHORT["exact, to rest"])
+    experiment = experiment.replace(method=experiment.method.replace(stop_tol=0.2))
+    expected = whole(experiment)
+    count = Interrupt()
+    assert_same(count.run(experiment, checkpoint=Memory(), on_progress=lambda _: None), expected)
+    records = len(expected.steps)
+    assert 5 < records < 40 and count.lines > 20 * records
+    cancelled = 0
+    for line in range(0, count.lines, 13):
+        keep, told = Memory(), []
+        try:
+            stopped = Interrupt(line).run(experiment, checkpoint=keep, on_progress=told.append)
+        except KeyboardInterrupt:  # before the first step, or while the result is put together
+            assert len(told) in (0, records), line
         else:
-            setattr(self, where, count(getattr(self, where)))
-        return state
-
-    monkeypatch.setattr(loop.Loop, "_resume", prepare)
-    stopped = experiment.run(checkpoint=keep)
-    assert stopped.stopped == "cancelled" and stopped.steps.tolist() == expected.steps[:9].tolist()
-    np.testing.assert_array_equal(stopped.final, stopped.weights[:, -1])
-    assert_same(experiment.run(checkpoint=keep), expected)
+            made = len(stopped.steps)
+            assert stopped.steps.tolist() == expected.steps[:made].tolist()
+            assert not told or stopped.steps[-1] >= told[-1].step
+            np.testing.assert_array_equal(stopped.weights, expected.weights[:, :made])
+            np.testing.assert_array_equal(stopped.final, stopped.weights[:, -1])
+            cancelled += stopped.stopped == "cancelled"
+        assert_same(experiment.run(checkpoint=keep), expected)
+    assert cancelled > records  # it was met within records, not only between them
 
 
 def test_schedules_go_on(every_record):

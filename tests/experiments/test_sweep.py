@@ -162,36 +162,63 @@ def test_one_program_serves_a_sweep(tmp_path):
     assert TRACES["advance"] - before == 1
 
 
-def test_points_are_what_they_are_alone(tmp_path):
+@pytest.mark.parametrize("estimator", ["independent", "exact"])
+def test_points_are_what_they_are_alone(estimator, tmp_path):
+    """Row by row. Held-out samples are shared by an ensemble, whose first seed draws them: a row of its other seed has
+    another estimate of loss and accuracy than alone. An exact loss is the same for all.
+    """
+    base = BASE.replace(method=QUICK.replace(estimator=estimator))
     axes = {"coupling": [[0.3, 0.7], [0.1, 0.8]], "learning_rate": [0.05, 0.5], "batch": [20, 30]}
-    sweep = Sweep(BASE, axes, seeds=[7, 3], chunk=4)
+    sweep = Sweep(base, axes, seeds=[7, 3], chunk=4)
     found = run_sweep(sweep, tmp_path)
     data, rows = found.dataset(), found.table()
     assert found.complete and dict(data["ipr"].sizes) == {
         **dict(zip(sweep.dims, sweep.shape, strict=True)),
         "neuron": 1,
     }
-    for index in (0, 6, 11, 15):
+    assert len(rows) == len(sweep) == 16
+    for index, row in enumerate(rows):
         alone = sweep.point(index).run()
         place = dict(zip(sweep.dims, np.unravel_index(index, sweep.shape), strict=True))
         here = data.isel(place)
         np.testing.assert_allclose(here["ipr_over_time"].values, alone.ipr[0], rtol=1e-12)
         np.testing.assert_allclose(here["flow_time"].values, alone.times, rtol=1e-12)
         assert int(here["peak"][0]) == alone.peak[0, -1, 0] and str(here["outcome"].values) == "ok"
-        row = rows[index]
         stored = found.store.load(row["run"])
         np.testing.assert_array_equal(stored.final[row["member"]], alone.final[0])
-        assert row["seed"] == alone.specification["seed"] == int(here["seed"])
-        assert row["batch"] == alone.specification["batch"] == int(here["batch"])
+        given = alone.specification
+        own_samples, exact = row["seed"] == sweep.seeds[0], estimator == "exact"
+        assert row == {
+            "coupling": [one["coupling"] for one in given["task"]["stimuli"]],
+            "learning_rate": given["learning_rate"],
+            "batch": given["batch"],
+            "seed": given["seed"],
+            "outcome": "ok",
+            "ipr": pytest.approx(alone.ipr[0, -1, 0], rel=1e-6),
+            "localized": float(alone.ipr[0, -1, 0] > 4 / (8 + 2)),
+            "loss": pytest.approx(alone.loss[0, -1], rel=1e-6)
+            if own_samples or exact
+            else row["loss"],
+            "accuracy": alone.series["accuracy"][0, -1] if own_samples else row["accuracy"],
+            "run": row["run"],
+            "member": row["member"],
+        }
+        for name in ("learning_rate", "batch", "seed", "loss", "accuracy"):
+            assert row[name] == here[name]
         assert (
-            row["learning_rate"]
-            == alone.specification["learning_rate"]
-            == float(here["learning_rate"])
-        )
-        assert row["coupling"] == [
-            one["coupling"] for one in alone.specification["task"]["stimuli"]
-        ]
-        assert row["ipr"] == pytest.approx(alone.ipr[0, -1].mean())
+            abs(alone.loss[0, 0] / alone.loss[0, -1] - 1) > 1e-4
+        )  # else the wrong record would pass
+
+
+def test_the_fraction_of_localized_neurons(tmp_path):
+    """Of three neurons one is a single site, of ratio 1, and two are waves, of ratio 3/2N; they hardly learn."""
+    wave = np.cos(2 * np.pi * np.arange(8) / 8)
+    fields = np.stack([np.eye(8)[3], wave, np.roll(wave, 1)])
+    slow = QUICK.replace(learning_rate=1e-6)
+    committee = BASE.replace(network=lf.networks.Committee(3), method=slow, initial=fields)
+    (row,) = run_sweep(Sweep(committee), tmp_path).table()
+    assert row["localized"] == 1 / 3
+    assert row["ipr"] == pytest.approx((1 + 2 * 1.5 / 8) / 3, rel=1e-4)
 
 
 def test_a_single_point_is_the_entry_of_its_own_experiment(tmp_path):

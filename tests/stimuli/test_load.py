@@ -10,6 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 import scipy.io
+import zarr
 
 import localfields as lf
 from localfields.stimuli import _load
@@ -115,43 +116,47 @@ def test_the_key_of_a_result_depends_on_the_data():
     assert digest(ROWS) == digest(ROWS.copy()) != digest(changed)
 
 
-class Zarr:
-    """What is used of a zarr array: it takes slices, and row numbers through `oindex`."""
-
-    def __init__(self, array):
-        self.array, self.shape, self.dtype = array, array.shape, array.dtype
-        self.oindex = array
-
-    def __getitem__(self, which):
-        assert isinstance(which, slice)
-        return self.array[which]
-
-
-def test_zarr_is_read_a_piece_at_a_time(tmp_path, monkeypatch):
-    """Against a stand-in, as zarr is optional."""
-    (tmp_path / "a.zarr").mkdir()
-    (tmp_path / "a.zarr" / "zarr.json").write_text("{}")
-    stand_in = types.ModuleType("zarr")
-    monkeypatch.setitem(sys.modules, "zarr", stand_in)
+def test_zarr_arrays_and_groups(tmp_path):
     path = str(tmp_path / "a.zarr")
-    for held, names in ((Zarr(ROWS), [path]), (Group(a=Zarr(ROWS), b=Zarr(-ROWS)), [f"{path}:a"])):
-        stand_in.open = lambda store, mode, held=held: held
-        for one in names:
-            found = lf.stimuli.Samples(one)
-            np.testing.assert_array_equal(found.rows, ROWS.reshape(7, 6))
-            np.testing.assert_array_equal(
-                found.take(np.array([5, 1, 5])), ROWS.reshape(7, 6)[[5, 1, 5]]
-            )
-    for wrong, message in ((path, "Name one: .*a.zarr:a"), (f"{path}:c", "c")):
+    zarr.create_array(store=path, data=ROWS, chunks=(2, 1, 3))
+    group = str(tmp_path / "group.zarr")
+    held = zarr.open_group(store=group, mode="w")
+    held.create_array("a", data=ROWS, chunks=(3, 2, 2))
+    held.create_array("b", data=-ROWS)
+    expected = ROWS.reshape(7, 6)
+    for name, sign in ((path, 1), (f"{group}:a", 1), (f"{group}:b", -1)):
+        found = lf.stimuli.Samples(name)
+        np.testing.assert_array_equal(found.rows, sign * expected)
+        np.testing.assert_array_equal(found.take(np.array([5, 1, 5])), sign * expected[[5, 1, 5]])
+    for wrong, message in ((group, "Name one: .*group.zarr:a"), (f"{group}:c", "c")):
         with pytest.raises(lf.InputError, match=message):
             lf.stimuli.Samples(wrong)
 
 
-class Group(dict):
-    """What is used of a group of zarr arrays."""
+def test_a_zarr_array_that_was_written_again_is_read_again(tmp_path):
+    """Its folder is as old as before: what changed are files deep inside."""
+    path = str(tmp_path / "a.zarr")
+    written = zarr.create_array(store=path, data=ROWS)
+    before = lf.stimuli.Samples(path)
+    written[:] = ROWS[::-1]
+    after = lf.stimuli.Samples(path)
+    np.testing.assert_array_equal(after.rows, before.rows[::-1])
+    assert before.to_json() != after.to_json()
 
-    def array_keys(self):
-        return list(self)
+
+def test_zarr_is_optional(tmp_path, monkeypatch):
+    path = tmp_path / "a.zarr"
+    zarr.create_array(store=str(path), data=ROWS)
+    monkeypatch.setitem(sys.modules, "zarr", None)  # as where it is not installed
+    with pytest.raises(lf.InputError, match="pip install zarr"):
+        lf.stimuli.Samples(path)
+
+
+def corrupt_zarr(path):
+    """An array with one damaged chunk."""
+    zarr.create_array(store=str(path), data=ROWS, chunks=(2, 2, 3))
+    (path / "c" / "1" / "0" / "0").write_bytes(b"no chunk")
+    return path
 
 
 def corrupt(path):
@@ -255,7 +260,8 @@ MISTAKES = {
         "numbers joined by commas, got '3,x' in line 2",
     ),
     "csv of names": (lambda d: write_csv(d / "a.csv", "a,b\n"), "2 to 4 axes|at least two samples"),
-    "zarr": (lambda d: (d / "a.zarr").mkdir() or d / "a.zarr", "pip install zarr"),
+    "empty zarr": (lambda d: (d / "a.zarr").mkdir() or d / "a.zarr", "a.zarr"),
+    "corrupt zarr": (lambda d: corrupt_zarr(d / "a.zarr"), "Zstd decompression error"),
     "nan": (
         lambda d: filled(np.nan),
         "finite numbers throughout, got 12 that are nan or infinite, of 42",

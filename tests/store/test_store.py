@@ -144,6 +144,20 @@ def test_seeds_are_noted(store):
     assert store.entry(digest).manifest["seeds"] == [4, 5]
 
 
+@pytest.mark.parametrize(
+    ("timed", "seconds"),
+    [
+        ({"compile_seconds": 0.25, "run_seconds": 1.5}, 1.75),
+        ({"compile_seconds": 0.25}, 0.25),
+        ({"run_seconds": 1.5, "compile_seconds": None}, 1.5),
+        ({}, None),
+    ],
+)
+def test_seconds_include_compiling(store, timed, seconds):
+    digest = put(store, made=trajectory(manifest=timed))
+    assert store.entry(digest).manifest["seconds"] == seconds
+
+
 def test_a_run_without_finite_numbers_has_none(store):
     nan = np.full((3, 2, 6), np.nan)
     digest = put(

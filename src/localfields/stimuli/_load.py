@@ -286,11 +286,17 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
         ) from None
     if not state.st_size:
         raise InputError(f"`{name}`: the file {path!r} is empty.")
-    key = (os.path.abspath(path), variable, labels, state.st_size, state.st_mtime_ns)
+    key = (os.path.abspath(path), variable, labels, state.st_size, _last_change(path))
     found = _FILES.get(key)  # a file that has not changed is not looked through again
     if found is None or found.path != path:
         found = _FILES[key] = _read(name, path, variable, labels, state.st_size)
     return found
+
+
+def _last_change(path: str) -> int:
+    """Nanoseconds; of a folder such as a zarr array, whose chunks are written again in place, the latest inside."""
+    inside = (file.path for folder, _, _ in os.walk(path) for file in os.scandir(folder))
+    return max(os.stat(file).st_mtime_ns for file in (path, *inside))
 
 
 _FILES: weakref.WeakValueDictionary[tuple[Any, ...], Source] = weakref.WeakValueDictionary()
@@ -451,12 +457,12 @@ def _numeric(line: str) -> bool:
 
 def _zarr(name: str, path: str, variable: str) -> Found:
     try:
-        import zarr  # pyright: ignore[reportMissingImports]
+        import zarr
     except ImportError:
         raise InputError(
             f"`{name}`: reading {path!r} needs zarr. Install it with: pip install zarr"
         ) from None
-    found = zarr.open(store=path, mode="r")
+    found: Any = zarr.open(store=path, mode="r")
     array = found if hasattr(found, "oindex") else None  # or a group of arrays
     if array is None or variable:
         keys = [] if array is not None else sorted(found.array_keys())
