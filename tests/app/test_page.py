@@ -16,7 +16,6 @@ from localfields.app.limits import Limits, is_plain
 from localfields.app.presets import presets
 from localfields.app.scale import POSITIONS, Scale, scale_of
 from localfields.app.state import from_query, read, to_python, to_query
-from localfields.app.views import RunView, tiled
 from localfields.app.watched import Watched
 from localfields.experiments.texts import experiment_of
 from localfields.figures import all_figures
@@ -213,29 +212,6 @@ def test_a_run_is_a_trajectory():
     assert found.ipr[:, -1].tolist() == [[1.0], [1.0]] and found.peak[0, -1, 0] == 7
 
 
-def test_tiles_hold_every_field_once():
-    fields = np.arange(3 * 4 * 5, dtype=float).reshape(3, 4, 5)
-    whole = tiled(fields)
-    assert whole.shape == (4 + 1 + 4, 5 + 1 + 5)
-    assert sorted(whole[np.isfinite(whole)]) == sorted(fields.ravel())
-    assert np.array_equal(
-        whole[::-1][:4, :5], fields[0]
-    )  # the first is at the top left, as pictures are drawn upward
-
-
-def test_theory_is_drawn_at_the_same_time():
-    run = watched()
-    run.take(records(0, 5))
-    times = np.array([0.0, 0.1, 0.2])
-    weights = np.stack([np.full((1, 1, 40), level) for level in (1.0, 2.0, 3.0)], axis=1)
-    ones = np.ones((1, 3, 1))
-    run.take(say.Theory("effective flow", False, times, ones, weights, np.ones((1, 3)), ones))
-    view = RunView("run")
-    view.show(run, 2, 0)  # flow time 0.1
-    assert set(view.theory_source.data["y"]) == {2.0}
-    assert view.now_source.data["y"][7] == 1.0
-
-
 # The page, with a stand-in for the workers.
 
 
@@ -360,3 +336,38 @@ def test_a_finished_run_cannot_be_gone_on_with(explorer):
         tell(message)
     page.settle()
     assert page.start.label == "Start" and not page.start.disabled
+
+
+def test_sliders_choose_the_field_and_the_record_that_are_drawn(explorer):
+    texts = {**RING, "network": "committee", "hidden": "3"}
+    page = explorer(to_query(texts))
+    page._start()
+    weights = np.random.default_rng(0).normal(size=(2, 5, 3, 40))
+    steps = np.arange(5)
+    loss = np.ones((2, 5))
+    page.service.pool.jobs[-1].tell(
+        say.Records(steps, 0.1 * steps, {"weights": weights, "loss": loss})
+    )
+    page.settle()
+    drawn = page.view.now_source
+    np.testing.assert_array_equal(drawn.data["y"], weights[0, 4, 0])  # the last record of the first
+    assert (page.chosen.start, page.chosen.end, page.chosen.disabled) == (1, 6, False)
+    for shown, (member, neuron) in {2: (0, 1), 4: (1, 0), 6: (1, 2)}.items():
+        page.chosen.value = shown
+        page.settle()
+        np.testing.assert_array_equal(drawn.data["y"], weights[member, 4, neuron])
+        assert page.view.lines.title.text == f"this run: neuron {neuron + 1}"
+    page.player.value = 2
+    page.settle()
+    np.testing.assert_array_equal(drawn.data["y"], weights[1, 2, 2])
+    assert page.view.series["ipr"].now.location == pytest.approx(0.2)
+    # A visitor who looks back is not taken to the end by the next record; one who is at the end is.
+    more = say.Records(
+        np.array([5]), np.array([0.5]), {"weights": weights[:, :1], "loss": loss[:, :1]}
+    )
+    page.service.pool.jobs[-1].tell(more)
+    page.settle()
+    np.testing.assert_array_equal(drawn.data["y"], weights[1, 2, 2])
+    page.player.value = 5
+    page.settle()
+    np.testing.assert_array_equal(drawn.data["y"], weights[1, 0, 2])

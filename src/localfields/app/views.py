@@ -18,7 +18,7 @@ from .watched import Watched
 CURVES = 40  # of one field, over time
 TILES = 64  # fields shown at once
 CLASS_COLORS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000", GRAY)
-DIVERGING = list(reversed(RdBu11))
+DIVERGING = list(RdBu11)  # Bokeh's goes from blue to red: red is positive, as in all figures
 WORDS = "#808080"  # can be read on white and on black
 
 
