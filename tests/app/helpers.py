@@ -22,8 +22,9 @@ def long_experiment(seed=0):
     return experiment(steps=50_000, batch=5000, every=50, seed=seed)
 
 
-def asked(kind, what, **more):
-    return say.Request(kind, what if isinstance(what, str) else what.canonical(), **more)
+def request(kind, wanted, **more):
+    """What a page sends: an experiment, or its JSON."""
+    return say.Request(kind, wanted if isinstance(wanted, str) else wanted.canonical(), **more)
 
 
 class Heard:
@@ -52,6 +53,12 @@ class Heard:
         except queue.Empty:
             return True
         return False
+
+    def all_so_far(self):
+        """Everything that has arrived, without waiting."""
+        while not self._new.empty():
+            self.messages.append(self._new.get())
+        return self.messages
 
     def of(self, kind):
         return [one for one in self.messages if isinstance(one, kind)]

@@ -9,7 +9,7 @@ from localfields.app.limits import Limits
 from localfields.trajectory import Outcome, Trajectory
 
 
-class Page:
+class ManualDocument:
     """A document whose callbacks are called when the test says so."""
 
     def __init__(self):
@@ -26,21 +26,21 @@ class Page:
             self.waiting.pop(0)()
 
 
-class AtOnce:
+class ImmediateThreads:
     """Threads that have done it when they are asked."""
 
     def submit(self, work):
         work()
 
 
-class Never:
+class IdleThreads:
     """Threads that do not come to it."""
 
     def submit(self, work):
         pass
 
 
-class Job:
+class ManualJob:
     def __init__(self, request, listener):
         self.request, self.listener, self.state = request, listener, "waiting"
 
@@ -62,7 +62,7 @@ class Job:
         self.listener(message)
 
 
-class Standin:
+class ManualPool:
     """A pool that computes nothing: the test tells what becomes of a job."""
 
     def __init__(self):
@@ -70,7 +70,7 @@ class Standin:
 
     def submit(self, request, listener, *, background=False):
         assert background
-        job = Job(request, listener)
+        job = ManualJob(request, listener)
         if self.refuse:
             job.end(say.Failed(self.refuse))
         else:
@@ -82,12 +82,12 @@ class Standin:
         return [job for job in self.jobs if job.state == "waiting"]
 
 
-def service(store=None, report=None, limits=None):
+def canned_service(store=None, report=None, limits=None):
     limits = Limits() if limits is None else limits
-    return types.SimpleNamespace(pool=Standin(), limits=limits, store=store, report=report)
+    return types.SimpleNamespace(pool=ManualPool(), limits=limits, store=store, report=report)
 
 
-def trajectory(experiment, sites=1):
+def canned_trajectory(experiment, sites=1):
     """A result of an experiment in which every field is spread over so many sites: IPR is 1/sites."""
     shape = experiment.task.shape
     final = np.zeros((2, 1, *shape), np.float32)
@@ -101,5 +101,5 @@ def trajectory(experiment, sites=1):
     )
 
 
-def keep(store, experiment, sites=1):
-    store.save(experiment.canonical(), experiment.digest, trajectory(experiment, sites))
+def store_canned(store, experiment, sites=1):
+    store.save(experiment.canonical(), experiment.digest, canned_trajectory(experiment, sites))

@@ -23,19 +23,25 @@ from localfields.figures.base import Claim
 from localfields.figures.make import Made, write_made
 from localfields.store import Store
 
-from .standins import AtOnce, Page, keep, service, trajectory
+from .standins import (
+    ImmediateThreads,
+    ManualDocument,
+    canned_service,
+    canned_trajectory,
+    store_canned,
+)
 
 EVIL = "<script>alert('x')</script>"
 
 
 @pytest.fixture(autouse=True)
 def no_threads(monkeypatch):
-    monkeypatch.setattr(threads, "THREADS", AtOnce())
+    monkeypatch.setattr(threads, "THREADS", ImmediateThreads())
 
 
 def opened(**more):
-    document = Page()
-    page = Library(service(**more), document)
+    document = ManualDocument()
+    page = Library(canned_service(**more), document)
     assert "Reading" in page.runs.object  # nothing is read before the page is there
     document.settle()
     return page
@@ -83,7 +89,7 @@ def fetch(service, *paths):
 
 def test_one_file_is_served_and_no_other(report):
     whole, *others = fetch(
-        service(report=report),
+        canned_service(report=report),
         "/report",
         "/report/secret.txt",
         "/report/../secret.txt",
@@ -93,11 +99,13 @@ def test_one_file_is_served_and_no_other(report):
     assert whole.code == 200 and whole.body == b"<h1>The report</h1>"
     assert whole.headers["Content-Type"] == "text/html; charset=utf-8"
     assert [one.code for one in others] == [404] * 4
-    same = fetch(service(report=report), "/report?path=secret.txt")[0]
+    same = fetch(canned_service(report=report), "/report?path=secret.txt")[0]
     assert same.body == whole.body
     (report / "report.html").unlink()
     assert [
-        one.code for folder in (report, None) for one in fetch(service(report=folder), "/report")
+        one.code
+        for folder in (report, None)
+        for one in fetch(canned_service(report=folder), "/report")
     ] == [404, 404]
 
 
@@ -115,7 +123,7 @@ def test_stored_runs_newest_first_with_links(tmp_path):
         experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "shape": "12", "steps": "70"})
     )
     for sites, one in enumerate(runs, start=1):
-        keep(Store(tmp_path), one, sites)
+        store_canned(Store(tmp_path), one, sites)
     page = opened(store=tmp_path)
     digests = [
         read(from_query(one.removeprefix("/?"), Limits())[0], Limits()).digest
@@ -137,8 +145,8 @@ def test_stored_runs_newest_first_with_links(tmp_path):
 def test_runs_that_cannot_be_opened_say_why(tmp_path):
     store = Store(tmp_path)
     task = typed().task
-    keep(store, lf.Experiment(task, method=lf.Solution()))
-    keep(store, typed(members="1000"))
+    store_canned(store, lf.Experiment(task, method=lf.Solution()))
+    store_canned(store, typed(members="1000"))
     page = opened(store=tmp_path)
     assert not links(page) and page.runs.object.count("not here") == 2
     assert (
@@ -150,7 +158,7 @@ def test_runs_that_cannot_be_opened_say_why(tmp_path):
 def stored_text(store, plain):
     """Store a result under a specification that no version of ours writes."""
     text = json.dumps(plain)
-    store.save(text, hashlib.sha256(text.encode()).hexdigest(), trajectory(typed()))
+    store.save(text, hashlib.sha256(text.encode()).hexdigest(), canned_trajectory(typed()))
 
 
 def test_words_of_a_store_are_escaped_and_its_files_are_not_opened(tmp_path, monkeypatch):
@@ -172,8 +180,8 @@ def test_words_of_a_store_are_escaped_and_its_files_are_not_opened(tmp_path, mon
 
 def test_damaged_runs_are_counted_and_a_missing_store_is_none(tmp_path):
     store = Store(tmp_path)
-    keep(store, typed(gain="2"))
-    keep(store, typed(gain="5"))
+    store_canned(store, typed(gain="2"))
+    store_canned(store, typed(gain="5"))
     (tmp_path / typed(gain="5").digest / "meta.json").write_text("{}", encoding="utf-8")
     with pytest.warns(UserWarning, match="cannot be read"):
         page = opened(store=tmp_path)
@@ -185,14 +193,14 @@ def test_damaged_runs_are_counted_and_a_missing_store_is_none(tmp_path):
 def test_many_runs_are_cut(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "MOST", 2)
     for gain in range(5, 9):
-        keep(Store(tmp_path), typed(gain=str(gain)))
+        store_canned(Store(tmp_path), typed(gain=str(gain)))
     page = opened(store=tmp_path)
     assert "The newest 2 of 4 runs" in page.runs.object
     assert [re.search("gain=([^&]*)", one)[1] for one in links(page)] == ["8", "7"]
 
 
 def test_answers_to_older_questions_are_dropped(tmp_path):
-    keep(Store(tmp_path), typed(gain="2"))
+    store_canned(Store(tmp_path), typed(gain="2"))
     page = opened(store=tmp_path)
     old = read_shelf(tmp_path, Limits())
     page.ask()

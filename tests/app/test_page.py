@@ -104,18 +104,18 @@ def test_every_place_of_every_slider_is_legal(name):
                 declared.kind.check(field.name, scale.value(position))
 
 
-def controls(texts, told=None):
+def make_controls(texts, told=None):
     return Controls(Limits(), texts, (lambda: None) if told is None else lambda: told.append(1))
 
 
 def test_controls_say_what_they_were_given():
     for texts in presets().values():
-        assert experiment_of(controls(texts).texts).digest == experiment_of(texts).digest
+        assert experiment_of(make_controls(texts).texts).digest == experiment_of(texts).digest
 
 
 def test_a_slider_writes_the_text_and_a_text_moves_the_slider():
     told = []
-    made = controls(RING, told)
+    made = make_controls(RING, told)
     gain = made.fields["gain"]
     gain.sliders[0].value -= 40
     assert 1 < float(gain.text) < 100 and made.texts["gain"] == gain.text and told == [1]
@@ -130,7 +130,7 @@ def test_a_slider_writes_the_text_and_a_text_moves_the_slider():
 
 @pytest.mark.parametrize("name", STIMULI)
 def test_another_stimulus_brings_its_own_controls(name):
-    made = controls(RING)
+    made = make_controls(RING)
     made.stimulus.value = name
     assert made.texts["stimulus"] == name
     assert made.texts["steps"] == "40"  # what both have stays
@@ -143,7 +143,7 @@ def test_a_new_stimulus_appears_by_itself():
         pass
 
     try:
-        made = controls(RING)
+        made = make_controls(RING)
         assert "doubled" in made.stimulus.options
         made.stimulus.value = "doubled"
         assert {"xi", "gain"} <= set(made.fields)
@@ -152,7 +152,7 @@ def test_a_new_stimulus_appears_by_itself():
 
 
 def test_the_classes_can_differ_in_another_number():
-    made = controls(RING)
+    made = make_controls(RING)
     made.differ.value = "gain"
     texts = made.texts
     assert "," in texts["gain"] and "," not in texts.get("xi", "3")
@@ -160,7 +160,7 @@ def test_the_classes_can_differ_in_another_number():
 
 
 def test_rare_fields_are_kept_while_folded():
-    made = controls({**RING, "l2": "0.1"})
+    made = make_controls({**RING, "l2": "0.1"})
     assert "l2" not in made.fields and made.texts["l2"] == "0.1"
     made.rare.collapsed = False
     assert made.fields["l2"].text == "0.1" and made.texts["l2"] == "0.1"
@@ -169,7 +169,7 @@ def test_rare_fields_are_kept_while_folded():
 # Runs.
 
 
-def records(first, last, members=2, sites=40):
+def canned_records(first, last, members=2, sites=40):
     steps = np.arange(first, last)
     weights = np.zeros((members, len(steps), 1, sites))
     weights[..., 7] = 1.0
@@ -178,16 +178,16 @@ def records(first, last, members=2, sites=40):
     )
 
 
-def watched(verdict="localized"):
+def canned_run(verdict="localized"):
     told = say.Verdict(verdict, "")
     return Watched(RING, experiment_of(RING), told)
 
 
 def test_records_that_come_twice_count_once():
-    run = watched()
-    run.take(records(0, 5))
-    run.take(records(3, 8))
-    run.take(records(0, 4))
+    run = canned_run()
+    run.take(canned_records(0, 5))
+    run.take(canned_records(3, 8))
+    run.take(canned_records(0, 4))
     assert run.steps.tolist() == list(range(8)) and run.series["weights"].shape == (2, 8, 1, 40)
 
 
@@ -195,8 +195,8 @@ def test_records_that_come_twice_count_once():
     ("verdict", "word"), [("localized", "Confirmed"), ("oscillatory", "Refuted")]
 )
 def test_a_prediction_is_confirmed_or_refuted(verdict, word):
-    run = watched(verdict)
-    run.take(records(0, 5))
+    run = canned_run(verdict)
+    run.take(canned_records(0, 5))
     assert word not in run.judgment()  # not before the end
     run.take(say.Done("finished", "", 1.0, ("ok", "ok")))
     assert run.judgment().startswith(word)
@@ -205,8 +205,8 @@ def test_a_prediction_is_confirmed_or_refuted(verdict, word):
 
 
 def test_a_run_is_a_trajectory():
-    run = watched()
-    run.take(records(0, 5))
+    run = canned_run()
+    run.take(canned_records(0, 5))
     run.take(say.Done("finished", "", 1.0, ("ok", "ok")))
     found = run.trajectory()
     assert found.ipr[:, -1].tolist() == [[1.0], [1.0]] and found.peak[0, -1, 0] == 7
@@ -215,7 +215,7 @@ def test_a_run_is_a_trajectory():
 # The page, with a stand-in for the workers.
 
 
-class Asked:
+class RecordingPool:
     """Keeps requests, and lets a test answer them."""
 
     def __init__(self):
@@ -235,7 +235,7 @@ class Asked:
 def explorer():
     def make(query=""):
         service = types.SimpleNamespace(
-            pool=Asked(), limits=Limits(), store=None, downloads=Downloads()
+            pool=RecordingPool(), limits=Limits(), store=None, downloads=Downloads()
         )
         page = Explorer(service, query)
         page.layout()
@@ -262,7 +262,7 @@ def test_start_pause_go_on_and_cancel(explorer):
     page._start()
     run = jobs[-1]
     assert run.request.kind == "run" and page.start.disabled and not page.pause.disabled
-    run.tell(records(0, 3))
+    run.tell(canned_records(0, 3))
     page.settle()
     assert page.now_shown() == 2
     page._pause()
@@ -306,7 +306,7 @@ def test_a_lost_worker_is_told(explorer):
 def test_a_kept_run_is_in_the_link(explorer):
     page = explorer(to_query(RING))
     page._start()
-    page.service.pool.jobs[-1].tell(records(0, 3))
+    page.service.pool.jobs[-1].tell(canned_records(0, 3))
     page.settle()
     page._keep()
     page.controls.fields["gain"].input.value = "5"
@@ -319,7 +319,7 @@ def test_a_link_to_two_runs_shows_both(explorer):
     kinds = [(job.request.kind, job.request.experiment) for job in page.service.pool.jobs]
     assert kinds[1] == ("run", experiment_of(RING).canonical())
     assert page.beside_box.visible and page.keep.label == "Remove kept"
-    page.service.pool.jobs[1].tell(records(0, 3))
+    page.service.pool.jobs[1].tell(canned_records(0, 3))
     page.settle()
     assert page.other.now_source.data["y"][7] == 1.0
 
@@ -329,7 +329,7 @@ def test_a_finished_run_cannot_be_gone_on_with(explorer):
     page._start()
     tell = page.service.pool.jobs[-1].tell
     for message in (
-        records(0, 3),
+        canned_records(0, 3),
         say.Checkpoint({"run": np.array("x")}),
         say.Done("finished", "", 1.0, ("ok", "ok")),
     ):

@@ -33,7 +33,7 @@ from localfields.networks import SingleNeuron
 from localfields.store import Store
 from localfields.tasks import Discrimination
 
-from .standins import AtOnce, Never, Page, keep, service
+from .standins import IdleThreads, ImmediateThreads, ManualDocument, canned_service, store_canned
 
 SMALL = "x=0.1,100,3&y=1,4,2"  # six cells
 LIMITS = cell_limits(Limits())
@@ -41,12 +41,12 @@ LIMITS = cell_limits(Limits())
 
 @pytest.fixture(autouse=True)
 def no_threads(monkeypatch):
-    monkeypatch.setattr(threads, "THREADS", AtOnce())
+    monkeypatch.setattr(threads, "THREADS", ImmediateThreads())
 
 
 def opened(query="", **more):
-    document = Page()
-    phase = Phase(service(**more), query, document)
+    document = ManualDocument()
+    phase = Phase(canned_service(**more), query, document)
     document.settle()
     return phase
 
@@ -158,10 +158,10 @@ def test_cells_of_the_store_appear_at_once_and_those_of_others_later(tmp_path):
         read(Diagram.of({"x": "0.1,100,3", "y": "1,4,2"}).cell(*at), LIMITS)
         for at in ((0, 0), (2, 1))
     )
-    keep(store, first, sites=2)
+    store_canned(store, first, sites=2)
     phase = opened(SMALL, store=tmp_path)
     assert drawn(phase)[0] == pytest.approx(0.5) and np.isnan(drawn(phase)[1:]).all()
-    keep(store, other, sites=4)
+    store_canned(store, other, sites=4)
     phase.poll()
     phase.document.settle()
     assert drawn(phase)[[0, 5]] == pytest.approx([0.5, 0.25]) and "2 of 6" in phase.status.object
@@ -209,8 +209,8 @@ def test_links_open_the_run_of_the_cell():
     ],
 )
 def test_wrong_links_are_told_and_something_is_shown(query, said, monkeypatch):
-    monkeypatch.setattr(threads, "THREADS", Never())
-    phase = Phase(service(), query, Page())
+    monkeypatch.setattr(threads, "THREADS", IdleThreads())
+    phase = Phase(canned_service(), query, ManualDocument())
     words = phase.message.object
     assert "The link could not be read." in words and said in html.unescape(words)
     inner = (

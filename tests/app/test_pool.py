@@ -15,7 +15,7 @@ from localfields.app.limits import Limits
 from localfields.app.pool import Pool
 from localfields.store import Store
 
-from .helpers import Heard, asked, experiment, long_experiment
+from .helpers import Heard, experiment, long_experiment, request
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +41,20 @@ def lane(pool, name):
     return [one for one in pool.processes() if one["lane"] == name]
 
 
-def whole(pool, one, **more):
+def run_to_end(pool, one, **more):
     """Everything that a run says until it is done."""
     heard = Heard()
-    pool.submit(asked("run", one, **more), heard)
+    pool.submit(request("run", one, **more), heard)
     heard.until(say.Done, say.Failed, say.Lost)
     return heard
 
 
-def joined(messages, name):
+def concatenated(messages, name):
     return np.concatenate([one.series[name] for one in messages], axis=1)
 
 
 def test_a_run_tells_all_of_itself_in_order(pool):
-    heard = whole(pool, one := experiment(seed=1, members=2))
+    heard = run_to_end(pool, one := experiment(seed=1, members=2))
     kinds = [type(one) for one in heard.messages if not isinstance(one, (say.Theory, say.Queued))]
     assert kinds[0] is say.Started and kinds[-1] is say.Done and kinds.count(say.Started) == 1
     assert kinds[-2] is say.Gates and say.Records in kinds
@@ -70,10 +70,10 @@ def test_a_run_tells_all_of_itself_in_order(pool):
         ("ok", "ok"),
         True,
     )
-    weights = joined(records, "weights")
-    assert weights.shape == (2, 5, 1, 12) and joined(records, "loss").shape == (2, 5)
+    weights = concatenated(records, "weights")
+    assert weights.shape == (2, 5, 1, 12) and concatenated(records, "loss").shape == (2, 5)
     assert np.allclose(
-        joined(records, "ipr"), (weights**4).sum(-1) / (weights**2).sum(-1) ** 2, rtol=1e-4
+        concatenated(records, "ipr"), (weights**4).sum(-1) / (weights**2).sum(-1) ** 2, rtol=1e-4
     )
     gates = heard.of(say.Gates)[-1]
     assert gates.agreement.shape == (2, 5, 1) and np.allclose(gates.agreement[:, -1], 1)
@@ -83,10 +83,10 @@ def test_a_run_tells_all_of_itself_in_order(pool):
 
 def test_the_theory_starts_where_the_run_does(pool):
     heard = Heard()
-    pool.submit(asked("run", experiment(seed=2, members=6, estimator="exact")), heard)
+    pool.submit(request("run", experiment(seed=2, members=6, estimator="exact")), heard)
     heard.until(say.Done)
     theory = (heard.of(say.Theory) or [heard.until(say.Theory)])[0]
-    weights = joined(heard.of(say.Records), "weights")
+    weights = concatenated(heard.of(say.Records), "weights")
     assert (theory.name, theory.exact, theory.missing) == ("ExactIsing", True, "")
     assert theory.weights.shape == (4, len(theory.times), 1, 12) and theory.times[-1] == 20 * 0.05
     assert np.allclose(theory.weights[:, 0], weights[:4, 0], atol=1e-6)
@@ -102,11 +102,11 @@ def test_the_theory_starts_where_the_run_does(pool):
 
 def test_a_run_that_was_paused_goes_on_to_the_same_bit_for_bit(pool):
     one = experiment(seed=3, steps=2000, every=20)
-    straight = whole(pool, one)
+    straight = run_to_end(pool, one)
     Store(pool._store).remove(one.digest)
     parts, checkpoint = [], None
     for step in range(3):  # to the first record, to the second, and then to the end
-        heard = whole(pool, one, checkpoint=checkpoint, one_record=step < 2)
+        heard = run_to_end(pool, one, checkpoint=checkpoint, one_record=step < 2)
         parts += heard.of(say.Records)
         if step < 2:
             order = [type(one) for one in heard.messages]
@@ -118,12 +118,14 @@ def test_a_run_that_was_paused_goes_on_to_the_same_bit_for_bit(pool):
     steps = np.concatenate([one.steps for one in parts])
     assert steps.tolist() == list(range(0, 2001, 20))  # none twice, none left out
     for name in ("weights", "loss"):
-        assert np.array_equal(joined(parts, name), joined(straight.of(say.Records), name))
+        assert np.array_equal(
+            concatenated(parts, name), concatenated(straight.of(say.Records), name)
+        )
 
 
 def test_pause_frees_the_worker_and_keeps_the_place(pool):
     heard = Heard()
-    job = pool.submit(asked("run", long_experiment(4)), heard)
+    job = pool.submit(request("run", long_experiment(4)), heard)
     heard.until(say.Records)
     assert job.state == "running" and job.position == 0
     job.pause()
@@ -133,7 +135,7 @@ def test_pause_frees_the_worker_and_keeps_the_place(pool):
     last = heard.of(say.Records)[-1].steps[-1]
     assert len(kept["record_weights"]) == last / 50 + 1
     again = Heard()
-    job = pool.submit(asked("run", long_experiment(4), checkpoint=kept), again)
+    job = pool.submit(request("run", long_experiment(4), checkpoint=kept), again)
     assert again.until(say.Records).steps[0] == last + 50
     assert not again.of(say.Theory)  # the page has it
     job.cancel()
@@ -141,7 +143,7 @@ def test_pause_frees_the_worker_and_keeps_the_place(pool):
 
 def test_cancel_says_done_and_no_more(pool):
     heard = Heard()
-    job = pool.submit(asked("run", long_experiment(5)), heard)
+    job = pool.submit(request("run", long_experiment(5)), heard)
     heard.until(say.Records)
     heard.until(say.Theory)
     job.cancel()
@@ -149,19 +151,19 @@ def test_cancel_says_done_and_no_more(pool):
     assert done.stopped == "cancelled" and job.state == "cancelled" and not heard.of(say.Checkpoint)
     assert heard.silent(1.0)
     job.cancel()  # once more does nothing
-    assert whole(pool, experiment(seed=5)).messages[-1].stopped == "finished"
+    assert run_to_end(pool, experiment(seed=5)).messages[-1].stopped == "finished"
 
 
 def test_places_in_the_queue(pool):
     first, second, third, late = Heard(), Heard(), Heard(), Heard()
     while any(one["busy"] for one in pool.processes()):  # with what another test asked for
         time.sleep(0.02)
-    one = pool.submit(asked("run", long_experiment(6)), first)
+    one = pool.submit(request("run", long_experiment(6)), first)
     first.until(say.Started)
-    pool.submit(asked("run", experiment(seed=9)), late, background=True)
+    pool.submit(request("run", experiment(seed=9)), late, background=True)
     assert late.until(say.Queued).position == 1
-    two = pool.submit(asked("run", long_experiment(7)), second)
-    three = pool.submit(asked("run", experiment(seed=6)), third)
+    two = pool.submit(request("run", long_experiment(7)), second)
+    three = pool.submit(request("run", experiment(seed=6)), third)
     assert second.until(say.Queued).position == 1 and third.until(say.Queued).position == 2
     while late.until(say.Queued).position != 3:  # those who came later, but wait for it, go first
         pass
@@ -178,10 +180,10 @@ def test_places_in_the_queue(pool):
 
 def test_pausing_what_waits_gives_back_what_it_brought(pool):
     first, second = Heard(), Heard()
-    one = pool.submit(asked("run", long_experiment(8)), first)
+    one = pool.submit(request("run", long_experiment(8)), first)
     first.until(say.Started)
     kept = {"run": np.array("of another life")}
-    two = pool.submit(asked("run", long_experiment(9), checkpoint=kept), second)
+    two = pool.submit(request("run", long_experiment(9), checkpoint=kept), second)
     second.until(say.Queued)
     two.pause()
     assert second.until(say.Done).stopped == "cancelled"
@@ -191,9 +193,9 @@ def test_pausing_what_waits_gives_back_what_it_brought(pool):
 
 def test_a_killed_worker_is_replaced_and_its_visitor_told(pool):
     heard, next_one = Heard(), Heard()
-    job = pool.submit(asked("run", long_experiment(10)), heard)
+    job = pool.submit(request("run", long_experiment(10)), heard)
     heard.until(say.Records)
-    pool.submit(asked("run", experiment(seed=10)), next_one)
+    pool.submit(request("run", experiment(seed=10)), next_one)
     old = lane(pool, "runs")[0]["pid"]
     os.kill(old, signal.SIGKILL)
     lost = heard.until(say.Lost)
@@ -205,7 +207,7 @@ def test_a_killed_worker_is_replaced_and_its_visitor_told(pool):
 
 def test_a_killed_thinker_leaves_the_run_alone(pool):
     heard = Heard()
-    job = pool.submit(asked("run", long_experiment(11)), heard)
+    job = pool.submit(request("run", long_experiment(11)), heard)
     heard.until(say.Started)
     os.kill(lane(pool, "thinking")[0]["pid"], signal.SIGKILL)
     heard.until(say.Records)
@@ -213,13 +215,13 @@ def test_a_killed_thinker_leaves_the_run_alone(pool):
     job.cancel()
     assert pool.wait_ready()
     answer = Heard()
-    pool.submit(asked("answer", experiment()), answer)
-    assert answer.until(say.Verdict).verdict in ("localized", "oscillatory", "undecided")
+    pool.submit(request("answer", experiment()), answer)
+    assert answer.until(say.Verdict).verdict == "localized"  # spins
 
 
 def test_a_run_that_takes_too_long_is_paused_with_words(pool):
     pool.limits = dataclasses.replace(pool.limits, seconds=1.0)
-    heard = whole(pool, long_experiment(12))
+    heard = run_to_end(pool, long_experiment(12))
     done = heard.messages[-1]
     assert (
         done.stopped == "cancelled" and "can be continued" in done.note and heard.of(say.Checkpoint)
@@ -229,19 +231,19 @@ def test_a_run_that_takes_too_long_is_paused_with_words(pool):
 def test_a_process_that_does_not_react_is_replaced(pool):
     pool.limits = dataclasses.replace(pool.limits, patience=1.0)
     heard = Heard()
-    job = pool.submit(asked("run", long_experiment(13), checkpoint=None), heard)
+    job = pool.submit(request("run", long_experiment(13), checkpoint=None), heard)
     heard.until(say.Records)
     pid = lane(pool, "runs")[0]["pid"]
     os.kill(pid, signal.SIGSTOP)
     job.pause()
     assert "did not stop within 1 s" in heard.until(say.Lost).message
-    assert whole(pool, experiment(seed=13)).messages[-1].stopped == "finished"
+    assert run_to_end(pool, experiment(seed=13)).messages[-1].stopped == "finished"
     assert not os.path.exists(f"/proc/{pid}")
 
 
 def test_a_process_that_takes_too_much_memory_is_ended(pool):
     heard = Heard()
-    pool.submit(asked("run", long_experiment(14)), heard)
+    pool.submit(request("run", long_experiment(14)), heard)
     heard.until(say.Records)
     pool.limits = dataclasses.replace(pool.limits, worker_most=1_000_000)
     assert "more than 0.001 GB of memory" in heard.until(say.Lost).message
@@ -251,7 +253,7 @@ def test_an_old_process_is_replaced_when_it_is_idle(pool):
     pool.limits = dataclasses.replace(pool.limits, worker_jobs=1)
     assert pool.wait_ready()
     old = lane(pool, "runs")[0]["pid"]
-    assert whole(pool, experiment(seed=15)).messages[-1].stopped == "finished"
+    assert run_to_end(pool, experiment(seed=15)).messages[-1].stopped == "finished"
     deadline = time.monotonic() + 60
     while [one["pid"] for one in lane(pool, "runs")] in ([old], []) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -261,14 +263,14 @@ def test_an_old_process_is_replaced_when_it_is_idle(pool):
 def test_a_full_queue_says_so(pool):
     pool.limits = dataclasses.replace(pool.limits, queue=0)
     heard = Heard()
-    job = pool.submit(asked("run", experiment()), heard)
+    job = pool.submit(request("run", experiment()), heard)
     assert "queue is full" in heard.until(say.Failed).message and job.state == "done"
 
 
 @pytest.mark.parametrize("kind", ["run", "answer"])
 def test_what_is_not_allowed_fails_with_its_reason(pool, kind):
     heard = Heard()
-    pool.submit(asked(kind, experiment(steps=60_000)), heard)
+    pool.submit(request(kind, experiment(steps=60_000)), heard)
     assert heard.until(say.Failed, say.Done).message.startswith(
         "`steps` must be at most 50000 here, got 60000."
     )
@@ -276,23 +278,23 @@ def test_what_is_not_allowed_fails_with_its_reason(pool, kind):
 
 
 def test_a_checkpoint_of_another_run_is_refused(pool):
-    heard = whole(pool, experiment(seed=17), checkpoint={"run": np.array("of another")})
+    heard = run_to_end(pool, experiment(seed=17), checkpoint={"run": np.array("of another")})
     assert "checkpoint" in heard.messages[-1].message
 
 
 def test_a_stored_result_is_shown_at_once(pool):
-    first = whole(pool, one := experiment(seed=18))
-    again = whole(pool, one)
+    first = run_to_end(pool, one := experiment(seed=18))
+    again = run_to_end(pool, one)
     assert again.messages[-1].stored and "store" in again.messages[-1].note
     assert len(again.of(say.Records)) == 1
     assert np.array_equal(
-        again.of(say.Records)[0].series["weights"], joined(first.of(say.Records), "weights")
+        again.of(say.Records)[0].series["weights"], concatenated(first.of(say.Records), "weights")
     )
 
 
 def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
     heard = Heard()
-    pool.submit(asked("answer", experiment()), heard)
+    pool.submit(request("answer", experiment()), heard)
     heard.until(say.Verdict)
     kinds = [type(one) for one in heard.messages if not isinstance(one, say.Queued)]
     assert kinds == [say.Started, say.Answer, say.Verdict]
@@ -300,21 +302,22 @@ def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
     for place in range(20):  # as a slider is dragged
         jobs and jobs[-1][0].cancel()
         heard = Heard()
-        jobs.append((pool.submit(asked("answer", experiment(seed=100 + place)), heard), heard))
-    jobs[-1][1].until(say.Verdict)
-    assert sum(1 for _, heard in jobs[:-1] if not heard.silent(0) and heard.of(say.Verdict)) == 0
+        jobs.append((pool.submit(request("answer", experiment(seed=100 + place)), heard), heard))
+    last = jobs[-1][1]
+    last.until(say.Verdict)
+    # One process thinks, so that whatever it had to say about an earlier question is said by now.
+    for _, heard in jobs[:-1]:
+        assert not [one for one in heard.all_so_far() if isinstance(one, say.Verdict)]
+    assert len([one for one in last.all_so_far() if isinstance(one, say.Verdict)]) == 1
 
 
 def test_answers_come_while_runs_go_on(pool):
     run, heard = Heard(), Heard()
-    job = pool.submit(asked("run", long_experiment(19)), run)
+    job = pool.submit(request("run", long_experiment(19)), run)
     run.until(say.Records)
-    begin = time.perf_counter()
-    pool.submit(asked("answer", experiment()), heard)
-    heard.until(say.Answer, seconds=5)
-    assert (
-        time.perf_counter() - begin < 5
-    )  # what it takes on an idle machine is measured, not tested
+    pool.submit(request("answer", experiment()), heard)
+    heard.until(say.Answer)
+    assert job.state == "running"
     job.cancel()
 
 
@@ -322,8 +325,8 @@ def test_a_listener_that_fails_hurts_nobody(pool, capfd):
     def broken(message):
         raise RuntimeError("of the page")
 
-    pool.submit(asked("answer", experiment()), broken)
-    assert whole(pool, experiment(seed=20)).messages[-1].stopped == "finished"
+    pool.submit(request("answer", experiment()), broken)
+    assert run_to_end(pool, experiment(seed=20)).messages[-1].stopped == "finished"
     assert "of the page" in capfd.readouterr().err
 
 

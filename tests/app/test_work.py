@@ -12,13 +12,13 @@ from localfields.app import work
 from localfields.app.limits import Limits, is_plain
 from localfields.store import Store
 
-from .helpers import asked, experiment
+from .helpers import experiment, request
 
 
 def carried_out(stage, one, store=None, limits=None, stop=lambda: "", **more):
     said = []
     kind = "run" if stage in ("run", "theory") else "answer"
-    work.carry_out(stage, asked(kind, one, **more), limits or Limits(), store, said.append, stop)
+    work.carry_out(stage, request(kind, one, **more), limits or Limits(), store, said.append, stop)
     return said
 
 
