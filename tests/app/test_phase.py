@@ -189,7 +189,7 @@ def test_links_open_the_run_of_the_cell():
     [
         ("stimulus=<script>alert(1)</script>", "stimulus"),
         ("stimulus=image-patches", "file"),
-        ("across=<img src=x>", "A number of `nlgp`"),
+        ("across=<img src=x>", "umber of `nlgp`"),
         ("x=0.1,100", "from,to,cells"),
         ("x=nan,inf,4", "from,to,cells"),
         ("x=-1,100,4", "`gain`"),
