@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 import types
@@ -128,7 +129,7 @@ def test_zarr_arrays_and_groups(tmp_path):
         found = lf.stimuli.Samples(name)
         np.testing.assert_array_equal(found.rows, sign * expected)
         np.testing.assert_array_equal(found.take(np.array([5, 1, 5])), sign * expected[[5, 1, 5]])
-    for wrong, message in ((group, "Name one: .*group.zarr:a"), (f"{group}:c", "c")):
+    for wrong, message in ((group, "Choose one: .*group.zarr:a"), (f"{group}:c", "c")):
         with pytest.raises(lf.InputError, match=message):
             lf.stimuli.Samples(wrong)
 
@@ -137,6 +138,8 @@ def test_a_zarr_array_that_was_written_again_is_read_again(tmp_path):
     """Its folder is as old as before: what changed are files deep inside."""
     path = str(tmp_path / "a.zarr")
     written = zarr.create_array(store=path, data=ROWS)
+    for file in (tmp_path / "a.zarr", *(tmp_path / "a.zarr").rglob("*")):
+        os.utime(file, (10**9, 10**9))  # it was written a while ago
     before = lf.stimuli.Samples(path)
     written[:] = ROWS[::-1]
     after = lf.stimuli.Samples(path)
