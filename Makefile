@@ -92,6 +92,7 @@ test: ## check style, types and behavior: all tests but the slow ones
 	$(call tests, and not slow)
 
 test-all: ## check everything: all tests
+	@scripts/slurm.sh || echo "NOT TESTED: jobs of SLURM itself (the reason is above). They are tested on a stand-in."
 	$(call tests)
 
 reproduce: ## recompute every result of the project

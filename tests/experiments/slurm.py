@@ -1,8 +1,8 @@
 """A batch system for tests: SLURM itself, on this machine alone, or a stand-in with the same commands.
 
-SLURM is taken where its daemons are installed and the tests run as root, as in a container. LOCALFIELDS_TEST_SLURM=1
-asks for it: it is then installed by apt where it is missing, and the tests fail where it does not start.
-LOCALFIELDS_TEST_SLURM=0 asks for the stand-in.
+SLURM is taken where its daemons are installed and the tests run as root, as in a container; `make test-all` installs
+it with `scripts/slurm.sh` where it can. LOCALFIELDS_TEST_SLURM=1 asks for it: the tests then fail where it does not
+start. LOCALFIELDS_TEST_SLURM=0 asks for the stand-in, which knows the commands and ignores their options.
 """
 
 from __future__ import annotations
@@ -75,6 +75,13 @@ def jobs() -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
+def granted(job: str) -> dict[str, str]:
+    """What SLURM itself says that a job may use. The stand-in knows nothing of it."""
+    command = ["scontrol", "--oneliner", "show", "job", job]
+    words = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
 def kill(job: str) -> None:
     """End a job as the death of its machine would: without a word."""
     subprocess.run(["scancel", "--signal=KILL", "--full", job], check=True)
@@ -101,13 +108,6 @@ def _stand_in(folder: Path) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def _slurm(folder: Path) -> Iterator[dict[str, str]]:
-    if not all(map(shutil.which, DAEMONS)):
-        for words in ("update -q", "install -q -y --no-install-recommends slurm-wlm munge"):
-            subprocess.run(
-                ["apt-get", *words.split()],
-                check=True,
-                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            )
     folder.chmod(0o755)  # munge wants its socket to be reached by all,
     (folder / "munge.key").touch(0o600)  # and its key by nobody else
     (folder / "munge.key").write_bytes(secrets.token_bytes(128))

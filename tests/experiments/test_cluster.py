@@ -189,13 +189,16 @@ def batch_system(request, monkeypatch):
         yield request.param
 
 
+@pytest.mark.slow
 def test_jobs_of_a_batch_system(batch_system, tmp_path, here, monkeypatch):
-    """A job is lost on the way: it is sent again, and nothing is missing."""
+    """A job is lost on the way: it is sent again, and nothing is missing. SLURM grants what was asked for."""
     monkeypatch.chdir(tmp_path)
-    seen, lost = set(), []
+    seen, lost, granted = set(), [], []
 
     def lose(progress):
-        seen.update(slurm.jobs())
+        new = set(slurm.jobs()) - seen
+        granted.extend(slurm.granted(job) for job in new if batch_system == "slurm")
+        seen.update(new)
         if progress.done >= 4 and not lost:
             lost.extend(seen)
             slurm.kill(lost[0])
@@ -205,6 +208,9 @@ def test_jobs_of_a_batch_system(batch_system, tmp_path, here, monkeypatch):
         found = run_sweep(SWEEP, tmp_path / "store", cluster=where, on_progress=lose)
     check_complete(found, here)
     assert len(lost) == 1 and seen > set(lost)  # another job took its place
+    for job in granted:  # 1 GB is 953.7 MiB
+        assert (job["NumCPUs"], job["TimeLimit"], job["MinMemoryNode"]) == ("1", "00:10:00", "954M")
+    assert len(granted) == len(seen) * (batch_system == "slurm")
 
 
 def test_the_job_script():
