@@ -71,7 +71,7 @@ def test_sources_are_classes(tmp_path):
     [
         (
             lambda: lf.data.blurs(lf.stimuli.Gaussian(12, xi=1)),
-            "made of data.*`xi` one value a class",
+            "made of data.*each class its own `xi`",
         ),
         (lambda: lf.data.blurs(lf.stimuli.Samples(ROWS), (1.0,)), "at least two numbers"),
         (lambda: lf.data.blurs(lf.stimuli.Samples(ROWS), 1.0), "at least two numbers"),
@@ -79,9 +79,9 @@ def test_sources_are_classes(tmp_path):
         (lambda: lf.data.zooms(lf.stimuli.Samples(ROWS)), "ImagePatches or DeadLeaves"),
         (lambda: lf.data.zooms(lf.stimuli.DeadLeaves(), (1, 0.5)), "whole number"),
         (lambda: lf.data.labelled(ROWS, np.arange(60) / 7), "whole numbers"),
-        (lambda: lf.data.labelled(ROWS, None), "one number a sample"),
+        (lambda: lf.data.labelled(ROWS, None), "one label per sample"),
         (lambda: lf.data.labelled(ROWS, np.arange(59) % 2), "59 labels for 60 samples"),
-        (lambda: lf.data.labelled(ROWS, np.arange(60)), "at least two samples"),
+        (lambda: lf.data.labelled(ROWS, np.arange(60)), "at least two are needed|whole numbers"),
         (lambda: lf.data.sources(ROWS), "at least two"),
     ],
 )

@@ -137,7 +137,7 @@ def test_root_cuts_negative_eigenvalues():
 
 
 def test_inverse_refuses_a_singular_row():
-    with pytest.raises(lf.InputError, match="well conditioned"):
+    with pytest.raises(lf.InputError, match="cannot be inverted"):
         lattice.inverse(np.ones(6))
 
 
@@ -413,13 +413,13 @@ def asymmetric(n):
 @pytest.mark.parametrize(
     "kernel, says",
     [
-        (np.ones(11), r"of the lattice's shape \(12,\), got a row of shape \(11,\)"),
+        (np.ones(11), r"has shape \(11,\), and the lattice has \(12,\)"),
         (asymmetric(12), "mirror image by 0.01"),
-        (2 * 0.5 ** lattice.distance((12,)), "1 at displacement zero, got 2.0"),
+        (2 * 0.5 ** lattice.distance((12,)), "1 at displacement zero, got 2"),
         (lambda d: d * math.nan, "12 nan or infinite"),
-        (lambda d: 1 / 0, "an error from it"),
-        (lambda d: d[:3], "of the lattice's shape"),
-        ("periodised", "Did you mean `periodized`"),
+        (lambda d: 1 / 0, "function failed: division"),
+        (lambda d: d[:3], "and the lattice has"),
+        ("periodised", "Did you mean 'periodized'"),
         (lf.marginals.Laplace(), "a kernel"),
     ],
 )
@@ -429,7 +429,7 @@ def test_kernels_that_are_none_are_refused(kernel, says):
 
 
 def test_a_fixed_row_has_no_lengthscale_to_sweep():
-    with pytest.raises(lf.InputError, match="one number when the kernel is a fixed row"):
+    with pytest.raises(lf.InputError, match="fixed lengthscale"):
         lf.stimuli.Gaussian((3,), xi=[1.0, 2.0], kernel=[1.0, 0.2, 0.2])
 
 

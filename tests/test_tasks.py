@@ -140,10 +140,10 @@ def test_penalties_and_their_gradient():
 def test_lattices_must_agree():
     with pytest.raises(
         lf.InputError,
-        match=r"lattices .* must be all the same, got \(6,\), \(8,\). Give every class",
+        match=r"different shapes: \(6,\), \(8,\). Give every class",
     ):
         lf.Discrimination(*stimuli(1, shape=(6,)), *stimuli(1, shape=(8,)))
-    with pytest.raises(lf.InputError, match=r"got \(6,\), \(6,\), \(3, 2\)"):
+    with pytest.raises(lf.InputError, match=r"shapes: \(6,\), \(6,\), \(3, 2\)"):
         lf.Discrimination(*stimuli(), lf.stimuli.Gaussian((3, 2), xi=0.2))
 
 
@@ -154,7 +154,7 @@ def test_lattices_must_agree():
 def test_cross_entropy_needs_probabilities(count, labels):
     with pytest.raises(
         lf.InputError,
-        match="`labels` must be 0 and 1, or one-hot, for the cross-entropy, got .*Use",
+        match="The cross-entropy needs labels 0 and 1 .*got",
     ):
         task(count, labels=labels, loss="cross-entropy")
 

@@ -52,4 +52,4 @@ class Said:
 
 def unknown(what: str, got: str, known: Iterable[str]) -> NoReturn:
     """Refuse a name that is not among the known ones, with the nearest ones as advice."""
-    raise unknown_name(what.removeprefix("The ").removeprefix("A "), got, known)
+    raise unknown_name(what.removeprefix("The ").removeprefix("A ").removeprefix("An "), got, known)

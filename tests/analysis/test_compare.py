@@ -248,7 +248,7 @@ def test_onset_needs_no_weights_but_something():
     del run.series["weights"]
     assert onset_times(run).item() == pytest.approx(localized_from(40))
     del run.series["ipr"]
-    with pytest.raises(lf.InputError, match="`weights` must be recorded"):
+    with pytest.raises(lf.InputError, match="`weights` was not recorded"):
         onset_times(run)
 
 
@@ -425,29 +425,29 @@ def without_weights():
     [
         (
             made(np.ones((3, 2, 1, 8)), [0, 1]),
-            r"The lattices .* must be the same, got \(6,\) and \(8,\)\. Train and solve",
+            r"differ in lattice: \(6,\) and \(8,\)\. Train and solve",
         ),
-        (made(np.ones((3, 2, 1, 2, 3)), [0, 1]), r"The lattices .* got \(6,\) and \(2, 3\)"),
+        (made(np.ones((3, 2, 1, 2, 3)), [0, 1]), r"differ in lattice: \(6,\) and \(2, 3\)"),
         (
             made(np.ones((3, 2, 2, 6)), [0, 1]),
-            r"The numbers of neurons .* the same, got 1 and 2\. Give `solve` the same",
+            r"differ in the number of neurons: 1 and 2\. Give `solve` the same",
         ),
         (
             made(np.ones((1, 2, 1, 6)), [0, 1]),
-            r"The numbers of members .* got 3 and 1\. Start `solve` from `initial=run",
+            r"the number of members: 3 and 1\. Start `solve` from `initial=run",
         ),
         (
             made(np.ones((3, 2, 1, 6)), [2, 3]),
-            r"Records of `run` within the flow times of `sol` must be some, got none of member 0, with 0 … 1 and 2 … 3"
+            r"no flow times in common: member 0 has 0 … 1 and 2 … 3"
             r"\. Solve with `times=run.times`",
         ),
         (
             made(np.ones((3, 2, 1, 6)), [[0, 1], [1.5, 2], [0, 1]]),
-            r"got none of member 1, with 0 … 1 and 1\.5 … 2\.",
+            r"member 1 has 0 … 1 and 1\.5 … 2\.",
         ),
         (
             without_weights(),
-            r"The fields of `sol` must be recorded, got a trajectory without them\. Record them",
+            r"`sol` has no recorded fields\. Record them",
         ),
     ],
 )
@@ -464,10 +464,10 @@ def test_what_cannot_be_compared_is_refused(other, told):
 def test_something_else_is_refused():
     with pytest.raises(
         lf.InputError,
-        match="`sol` must be a Trajectory, got 3. Make one with `lf.train` or `lf.solve`.",
+        match="`sol` must be a Trajectory, as `lf.train` and `lf.solve` return, got 3.",
     ):
         _check(GOOD, 3)
-    with pytest.raises(lf.InputError, match="The fields of `run` must be recorded"):
+    with pytest.raises(lf.InputError, match="`run` has no recorded fields"):
         compare(without_weights(), GOOD)
 
 

@@ -191,5 +191,5 @@ def test_mistakes_are_told(fields, axes, message):
 
 @pytest.mark.parametrize("name", ("aspect", "orientation", "elongation"))
 def test_a_ring_has_no_direction(name):
-    with pytest.raises(InputError, match="asked of fields on a torus"):
+    with pytest.raises(InputError, match="is defined for fields on a torus"):
         getattr(fit_gabor(np.eye(8)[0]), name)

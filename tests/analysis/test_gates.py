@@ -301,8 +301,8 @@ def test_fields_that_are_zero_or_gone():
     "run, options, told",
     [
         (run_of(fields()), {"reference": "last"}, "reference"),
-        (run_of(fields(shape=(12,))), {}, "lattice"),
-        (run_of(fields(records=1)), {}, "records"),
+        (run_of(fields(shape=(12,))), {}, "fields are on"),
+        (run_of(fields(records=1)), {}, "1 record,"),
         (run_of(fields()), {"since": 1.5}, "since"),
         (run_of(fields()), {"biases": [1.0]}, "biases"),
         (run_of(fields()), {"num": -1}, "num"),

@@ -93,9 +93,9 @@ def test_fields_left_out_may_be_anything():
         ((np.zeros((2, 8)),), "2 of 2 zero everywhere"),
         (
             (np.ones((2, 8)), 1, [True]),
-            "true or false for each field, shape (2,), got bool of shape (1,)",
+            "booleans of shape (2,), got bool of shape (1,)",
         ),
-        ((np.ones((2, 8)), 1, [1, 0]), "true or false for each field"),
+        ((np.ones((2, 8)), 1, [1, 0]), "must be booleans of shape"),
     ),
 )
 def test_mistakes_are_told(arguments, message):

@@ -113,7 +113,7 @@ def test_is_found_by_name_and_reads_back():
         (np.full((50, 8), np.nan), "finite"),
         (np.zeros(8), "2 axes"),
         ([["a", "b"]], "array of numbers"),
-        (np.ones((50, 8)), "independent directions"),
+        (np.ones((50, 8)), "All samples are the same"),
     ],
 )
 def test_refuses_samples_that_cannot_be_fitted(samples, words):

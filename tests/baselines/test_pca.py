@@ -67,7 +67,7 @@ def test_is_found_by_name_and_reads_back():
     ("samples", "words"),
     [
         (np.zeros((3, 8)), "at most 3"),
-        (np.ones((50, 8)), "different from each other"),
+        (np.ones((50, 8)), "All samples are the same"),
         (np.outer(np.arange(50.0), np.ones(8)), "1 independent directions"),
         (np.full((50, 8), np.nan), "finite"),
     ],

@@ -96,7 +96,11 @@ def test_seeds():
 
 @pytest.mark.parametrize(
     ("samples", "words"),
-    [(np.zeros((3, 8)), "at most 3"), (np.ones((50, 8)), "different"), (np.zeros(8), "2 axes")],
+    [
+        (np.zeros((3, 8)), "at most 3"),
+        (np.ones((50, 8)), "All samples are the same"),
+        (np.zeros(8), "2 axes"),
+    ],
 )
 def test_refuses_samples_that_cannot_be_fitted(samples, words):
     with pytest.raises(InputError, match=words):

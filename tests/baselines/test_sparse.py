@@ -73,7 +73,7 @@ def test_more_fields_than_sites_are_legal(made):
     ("samples", "words"),
     [
         (np.zeros((3, 8)), "at most 3"),
-        (np.ones((50, 8)), "different"),
+        (np.ones((50, 8)), "All samples are the same"),
         ([[1.0, np.inf]] * 9, "finite"),
     ],
 )

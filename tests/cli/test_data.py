@@ -83,10 +83,13 @@ def test_files_are_classes(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "words, says",
     [
-        (["samples", "--data", "no.npy,no.npy"], "a file that can be read"),
+        (["samples", "--data", "no.npy,no.npy"], "cannot be read (No such file"),
         (["samples"], "such as --data A,B"),
-        (["image-patches", "--source", "nowhere", "--blur", "1,2"], "images ending in"),
-        (["image-patches", "--blur", "1,2", "--preprocess", "whitten"], "Did you mean `whiten`"),
+        (
+            ["image-patches", "--source", "nowhere", "--blur", "1,2"],
+            "is not an image that can be read",
+        ),
+        (["image-patches", "--blur", "1,2", "--preprocess", "whitten"], "Did you mean 'whiten'"),
         (["nlgp", "--xi", "1,2", "--estimator", "epochs"], "made of data"),
     ],
 )

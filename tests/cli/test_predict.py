@@ -345,7 +345,7 @@ def test_the_page_without_a_flow_has_one_row(asked):
 # -- mistakes ---------------------------------------------------------------------------------------------------
 
 MISTAKES = {
-    "predict kru --xi 1,3": "Did you mean `kur`?",
+    "predict kru --xi 1,3": "Did you mean 'kur'?",
     "predict kur": "The parameter in which the classes differ must be one of the stimulus's numbers",
     "predict kur --xi 3": "Give it one value a class",
     "predict kur --k 3,4 --xi 1,2,3": "The number of classes must be the same in every option",
@@ -353,22 +353,22 @@ MISTAKES = {
     "predict kur --xi 0.5,-1": "`xi` must be positive, got -1.0",
     "predict kur --xi 0.5,": "`xi` must be positive, got ''",
     "predict kur --xi 0.5,1 --shape forty": "`shape` must be",
-    "predict kur --xi 0.5,1 --labels first": "`labels` must be one of",
-    "predict kur --xi 0.5,1 --labels 0,1,2": "`labels` must be one number for each of 2 classes",
+    "predict kur --xi 0.5,1 --labels first": "Unknown labels 'first'",
+    "predict kur --xi 0.5,1 --labels 0,1,2": "`labels` must be one number for each of the 2 classes",
     "predict kur --xi 0.5,1 --proportions 0,1": "`proportions` must be positive",
-    "predict kur --xi 0.5,1 --loss hinge": "`loss` must be one of",
+    "predict kur --xi 0.5,1 --loss hinge": "Unknown `loss` 'hinge'",
     "predict kur --xi 0.5,1 --l1 -1": "`l1` must be zero or positive",
     "predict kur --xi 0.5,1 --starts 0": "`starts` must be a whole number from 1",
     "predict kur --xi 0.5,1 --starts many": "`starts` must be a whole number from 1",
     "predict kur --xi 0.5,1 --seed -1": "`seed` must be a whole number from 0",
-    "predict kur --xi 0.5,1 --strats 3": "Did you mean `--starts`?",
-    "predict kur --xi 0.5,1 --steps 3": "An option of `localfields predict kur` must be one of",
-    "predict kur --xi 0.5,1 --out x.npz": "one ending in .json, .html, got 'x.npz'",
-    "predict kur --xi 0.5,1 --out no/such/x.json": "an existing folder, got 'no/such'",
+    "predict kur --xi 0.5,1 --strats 3": "Did you mean '--starts'?",
+    "predict kur --xi 0.5,1 --steps 3": "Unknown option of `localfields predict kur` '--steps'",
+    "predict kur --xi 0.5,1 --out x.npz": "its name must end in .json or .html",
+    "predict kur --xi 0.5,1 --out no/such/x.json": "the folder no/such does not exist",
     "predict kur --xi 0.5,1 --out old.json": "Add --overwrite",
     "predict kur --xi 0.5,1 --plot --out drawn.json": "drawn.png",
     "predict ising --coupling 0.3,0.7 --shape 4x4": "lattice of 1 axis",
-    "predict single-pulse --shortest 2,9": "lengths from 9 to 8",
+    "predict single-pulse --shortest 2,9": "Pulses of length 9 to 8 do not fit",
 }
 
 

@@ -193,8 +193,8 @@ def test_what_a_page_says_is_escaped(asked):
 
 
 MISTAKES = {
-    "predict nowhere.npy": "`data` must be",
-    "predict broken.npy": "`data` must be",
+    "predict nowhere.npy": "'nowhere.npy' cannot be read",
+    "predict broken.npy": "not a valid .npy file",
     "predict short.npy missing.npy": "missing.npy",
     "predict short.npy long.npy --classes labels.npy": "`--classes` must be an option of one file, got with 2 files",
     "predict short.npy long.npy --blur 0,1": "`--blur` must be an option of one file",
@@ -202,12 +202,12 @@ MISTAKES = {
     "predict short.npy --blur 1": "two or more different widths",
     "predict short.npy --blur 1,1": "two or more different widths",
     "predict short.npy --blur 0,wide": "two or more different widths",
-    "predict short.npy --classes labels.npy": "`classes` must be one number a sample, got 1600 labels for 800 samples",
-    "predict short.npy long.npy --shape 5x5": "`shape` must be a lattice of 12 sites",
-    "predict short.npy long.npy --preprocess centre": "Did you mean `center`?",
-    "predict short.npy long.npy --out x.png": "one ending in .json, .html",
-    "predict short.npy long.npy --xi 3": "An option of `localfields predict short.npy long.npy` must be one of",
-    "predict shrot": "The stimulus must be one of",
+    "predict short.npy --classes labels.npy": "1600 labels for 800 samples",
+    "predict short.npy long.npy --shape 5x5": "`shape` (5, 5) does not have as many sites",
+    "predict short.npy long.npy --preprocess centre": "Did you mean 'center'?",
+    "predict short.npy long.npy --out x.png": "its name must end in .json or .html",
+    "predict short.npy long.npy --xi 3": "Unknown option of `localfields predict short.npy long.npy` '--xi'",
+    "predict shrot": "Unknown stimulus 'shrot'",
 }
 
 

@@ -116,7 +116,7 @@ def test_ctrl_c_keeps_what_was_done(folder):
 MISTAKES = [
     ("missing.toml", "can be read"),
     ("bad.toml", "must be TOML"),
-    ("nlpg --xi 1,2", "Did you mean `nlgp`"),
+    ("nlpg --xi 1,2", "Did you mean 'nlgp'"),
     ("nlgp --xi 0.3,0.7 --stpes 3", "--steps"),
     ("nlgp --xi 0.3,0.7 --out run.pkl", ".npz"),
     ("nlgp --xi 0.3,0.7 --quantities wights", "weights"),

@@ -129,7 +129,7 @@ def test_a_full_disk_leaves_nothing_half_written(old, folder, monkeypatch, capsy
     told = capsys.readouterr().err
     assert (
         stop.value.code == 2
-        and "The system says: No space left on device." in told
+        and "Cannot write x.npz: No space left on device." in told
         and len(told.splitlines()) == 1
     )
     assert {path.name: path.read_text() for path in folder.iterdir()} == (

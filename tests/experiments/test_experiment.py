@@ -261,13 +261,13 @@ TEXTS = [
     ('{"schema": "1"}', "The schema of an experiment"),
     ('{"schema": true}', "The schema of an experiment"),
     ('{"schema": 0}', "The schema of an experiment"),
-    ('{"taks": {}}', "Did you mean `task`?"),
+    ('{"taks": {}}', "Did you mean 'task'?"),
     ('{"type": "task/discrimination"}', "An experiment must be an experiment, got a task"),
-    ('{"type": "method/trainig"}', "Did you mean `training`?"),
+    ('{"type": "method/trainig"}', "Did you mean 'training'?"),
     ('{"type": ["x"]}', "The `type` of a specification"),
-    ('{"method": "trainig"}', "Did you mean `training`?"),
+    ('{"method": "trainig"}', "Did you mean 'training'?"),
     ('{"method": {"type": "network/committee"}}', "`method` must be a method"),
-    ('{"method": {"type": "method/training", "stesp": 3}}', "Did you mean `steps`?"),
+    ('{"method": {"type": "method/training", "stesp": 3}}', "Did you mean 'steps'?"),
     ('{"task": 3}', "`task` must be a task, got 3"),
     ('{"initial": "x"}', "`initial` must be an array of numbers"),
     ('{"initial": [1, [2]]}', "`initial` must be an array of numbers"),
@@ -293,24 +293,24 @@ FIELDS = [
     (Training, {"seed": [1, [2]]}, "`seed` must be a whole number"),
     (Training, {"seed": [[1, 2]]}, "`seed` must be a whole number"),
     (Training, {"seed": (True, False)}, "`seed` must be a whole number"),
-    (Training, {"estimator": "exakt"}, "Did you mean `exact`?"),
-    (Training, {"optimizer": "adm"}, "Did you mean `adam`?"),
+    (Training, {"estimator": "exakt"}, "Did you mean 'exact'?"),
+    (Training, {"optimizer": "adm"}, "Did you mean 'adam'?"),
     (
         Training,
         {"quantities": "loss"},
         "`quantities` must be a list of names, got 'loss'. For example ['weights'].",
     ),
-    (Training, {"quantities": ["los"]}, "Did you mean `loss`?"),
-    (Training, {"quantities": [["loss"]]}, "A name in `quantities`"),
+    (Training, {"quantities": ["los"]}, "Did you mean 'loss'?"),
+    (Training, {"quantities": [["loss"]]}, "Unknown name in `quantities` "),
     (Training, {"stop_tol": [0.1, 0.2]}, "`stop_tol` must be one number"),
     (Training, {"stop_tol": -0.1}, "`stop_tol` must be zero or positive"),
     (Solution, {"until": [1, 2]}, "`until` must be one number"),
     (Solution, {"stop_tol": [0.1]}, "`stop_tol` must be one number"),
     (Solution, {"tolerance": 1}, "`tolerance` must be a number above 1e-14 and below 0.1"),
     (Solution, {"tolerance": [1e-3, 1e-4]}, "`tolerance` must be one number"),
-    (Solution, {"theory": "exakt-ising"}, "Did you mean `exact-ising`?"),
+    (Solution, {"theory": "exakt-ising"}, "Did you mean 'exact-ising'?"),
     (Solution, {"seed": (1, (2,))}, "`seed` must be a whole number"),
-    (Experiment, {"precision": "float16"}, "`precision` must be one of float32, float64"),
+    (Experiment, {"precision": "float16"}, "Unknown `precision` 'float16'"),
     (
         Experiment,
         {"method": Training},
@@ -387,7 +387,7 @@ def test_given_fields(key):
     np.testing.assert_array_equal(both.initial, np.stack([fields[0]] * 2))
     np.testing.assert_array_equal(both.weights[0], found.weights[0])
     with pytest.raises(
-        InputError, match=r"`initial` must be of shape \(1, 8\) or \(2, 1, 8\), got shape \(8,\)"
+        InputError, match=r"`initial` must have shape \(1, 8\) or \(2, 1, 8\), got \(8,\)"
     ):
         made.replace(initial=fields[0, 0]).run()
 

@@ -210,7 +210,7 @@ def test_what_is_no_experiment(given, store):
 
 def test_an_experiment_that_cannot_run_leaves_nothing(store):
     wrong = ONE.replace(initial=np.ones((1, 7)))
-    with pytest.raises(lf.InputError, match="`initial` must be of shape"):
+    with pytest.raises(lf.InputError, match="`initial` must have shape"):
         lf.run_or_load(wrong, store)
     assert store.digests() == [] and not list(store.path.glob("*/*"))
 

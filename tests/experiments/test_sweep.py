@@ -55,7 +55,7 @@ def test_a_nested_field_is_found_and_ambiguity_is_told():
 
 
 MISTAKES = [
-    ({"gian": [1]}, "Did you mean `gain`"),
+    ({"gian": [1]}, "Did you mean 'gain'"),
     ({"gain": []}, "at least one"),
     ({"gain": 3}, "at least one"),
     ({"gain": [1, -1]}, "`gain` must be positive"),
@@ -451,8 +451,8 @@ def test_a_file_says_the_same_as_python(tmp_path):
         ("a.json", "[", "must be JSON"),
         ("a.json", "[]", "an object"),
         ("a.yaml", "", ".toml or .json"),
-        ("a.toml", '[method]\ntype = "trainning"', "Did you mean `training`"),
-        ("a.toml", "[method]\nstep = 3", "Did you mean `steps`"),
+        ("a.toml", '[method]\ntype = "trainning"', "Did you mean 'training'"),
+        ("a.toml", "[method]\nstep = 3", "Did you mean 'steps'"),
         ("a.toml", "[task]\nstimuli = [{gain = 1}, {gain = 2}]", "`type`"),
         ("missing.toml", None, "can be read"),
     ],

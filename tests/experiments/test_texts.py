@@ -128,7 +128,7 @@ def test_what_cannot_be_typed_is_refused(experiment):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"gian": "3"}, "Did you mean `gain`"),
+        ({"gian": "3"}, "Did you mean 'gain'"),
         ({"stimulus": "nlpg"}, "nlgp"),
         ({"network": "neuron"}, "single-neuron"),
         ({"gain": "-1"}, "gain"),
@@ -136,7 +136,7 @@ def test_what_cannot_be_typed_is_refused(experiment):
         ({"xi": "3"}, "differ"),
         ({"steps": "many"}, "steps"),
         ({"stimuli": "x"}, "stimuli"),
-        ({"hidden": "4"}, "the network `single-neuron` must be one of activation"),
+        ({"hidden": "4"}, "Unknown (field|option) of the network `single-neuron` .hidden"),
     ],
 )
 def test_wrong_texts_are_refused(wrong, says):

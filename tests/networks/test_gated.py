@@ -234,15 +234,15 @@ REFUSED = {
     "a class": (lambda: GatedLinear(Flat), "Call it: Flat()."),
     "a zero": (
         lambda: Directions([[0, 0], [1, 0]]),
-        "Each row of `values` must be a direction, got one of zeros",
+        "A row of `values` is zero",
     ),
     "a length": (
         lambda: Directions([[1, 2]]).directions((3,)),
-        "must be the number of sites, got 2 on 3 sites",
+        "A direction has 2 numbers, and the lattice has 3 sites",
     ),
-    "exclusive of what": (lambda: Exclusive(Open()), "`gates` of Exclusive must be half-spaces"),
-    "exclusive of many": (lambda: Exclusive(Bump(copies=13)), "of 1 to 12 directions"),
-    "outputs": (lambda: GatedLinear().check_outputs(2), "a single output"),
+    "exclusive of what": (lambda: Exclusive(Open()), "`Exclusive` needs half-space gates"),
+    "exclusive of many": (lambda: Exclusive(Bump(copies=13)), "at most 12 directions"),
+    "outputs": (lambda: GatedLinear().check_outputs(2), "has one output"),
 }
 
 

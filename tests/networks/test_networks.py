@@ -138,12 +138,12 @@ def test_trained_parameters(name, key):
 def test_wrong_number_of_outputs_is_refused(key):
     with pytest.raises(
         lf.InputError,
-        match="SingleNeuron must be one with a single output, got 2 outputs. Use `Two",
+        match="SingleNeuron has one output, and this task needs 2. Use `Two",
     ):
         lf.networks.SingleNeuron().initial(key, SHAPE, 2)
     with pytest.raises(
         lf.InputError,
-        match="`hidden` must be a multiple of the 3 outputs, got 4. Give every output",
+        match="4 neurons cannot be divided evenly among 3 outputs",
     ):
         lf.networks.Committee(4).initial(key, SHAPE, 3)
     assert lf.networks.Committee(6).initial(key, SHAPE, 3)["weights"].shape == (6, 6)

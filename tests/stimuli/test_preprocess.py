@@ -110,7 +110,7 @@ def test_contrast_normalization_keeps_the_form_alone(rows):
     contrast, usual = rows.var(axis=1), rows.var(axis=1).mean()
     np.testing.assert_allclose(softer.var(axis=1), contrast / (contrast + usual / 4), rtol=1e-12)
     np.testing.assert_array_equal(step(np.full((1, SIZE), 2.0)), 0)
-    with pytest.raises(lf.InputError, match="has an inverse"):
+    with pytest.raises(lf.InputError, match="has no inverse"):
         step.inverse(x)
 
 
@@ -197,7 +197,7 @@ def test_white_samples_are_white(rows):
 
 def test_steps_that_leave_nothing_are_refused(rows):
     flat = np.repeat(rows[:, :1], SIZE, axis=1)
-    with pytest.raises(lf.InputError, match="numbers that vary"):
+    with pytest.raises(lf.InputError, match="constant|not finite|throughout"):
         lf.stimuli.Samples(flat, SHAPE, preprocess="contrast-normalize:floor=0")
 
 

@@ -105,13 +105,13 @@ def test_digest(store):
 
 
 MISTAKES = [
-    ("gian=100", "Did you mean `gain`?"),
-    ("task.gian=100", "Did you mean `gain`?"),
+    ("gian=100", "Did you mean 'gain'?"),
+    ("task.gian=100", "Did you mean 'gain'?"),
     ("qqqq=1", "runs show"),
-    ("gain", "a field, one of = != < <= > >= and a value"),
+    ("gain", "Give a field, one of = != < <= > >=, and a value"),
     ("=3", "a field, one of"),
     ("", "a field, one of"),
-    ("steps>many", "a number, as its field is one"),
+    ("steps>many", "Cannot compare a number with"),
 ]
 
 

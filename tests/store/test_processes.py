@@ -162,7 +162,7 @@ def test_readers_beside_a_writer_and_a_remover_see_whole_entries_or_none(store):
                 try:
                     seen.append(store.load(digest).num_members)
                 except ValueError as error:
-                    if "nothing of that name" not in str(error):
+                    if "No run" not in str(error):
                         wrong.append(str(error))
 
     def look():

@@ -22,11 +22,11 @@ from .helpers import assert_same, experiment, named, put, trajectory
 
 
 def refused(call, *words):
-    """The message of a refusal, which has its four parts."""
+    """The message of a refusal: one line of sentences."""
     with pytest.raises(lf.InputError) as told:
         call()
     message = str(told.value)
-    assert " must be " in message and ", got " in message and message.endswith((".", "?")), message
+    assert message.endswith((".", "?")), message
     assert "\n" not in message
     for word in words:
         assert word in message, message
@@ -197,8 +197,10 @@ def test_a_result_is_not_dropped_for_a_damaged_entry(store):
 def test_saving_checks_what_it_is_given(store):
     canonical, digest = experiment()
     made = trajectory()
-    refused(lambda: store.save(canonical + " ", digest, made), "SHA-256")
-    refused(lambda: store.save("[1]", named([1])[1], made), "JSON object")
+    refused(
+        lambda: store.save(canonical + " ", digest, made), "does not belong to this specification"
+    )
+    refused(lambda: store.save("[1]", named([1])[1], made), "not valid JSON")
     refused(lambda: store.save(canonical, "../" + digest, made), "64 hexadecimal digits")
     for bad in (
         np.array([{}]),
@@ -234,7 +236,7 @@ def test_bfloat16_is_refused(store):
     import ml_dtypes
 
     made = trajectory(series={"x": np.ones((3, 4), ml_dtypes.bfloat16)})
-    refused(lambda: put(store, made=made), "bfloat16", "plain type")
+    refused(lambda: put(store, made=made), "bfloat16", "cannot be stored")
 
 
 # -- where it is ------------------------------------------------------------------------------------------------
@@ -256,14 +258,14 @@ def test_looking_makes_nothing(store):
     assert "0" * 64 not in store and "x" not in store
     assert store.checkpoint("0" * 64).load() is None
     store.clean()
-    refused(lambda: store.load("0" * 64), "nothing of that name", str(store.path))
+    refused(lambda: store.load("0" * 64), "No run 000000000000 in", str(store.path))
     refused(lambda: store.find("0"), "runs list")
     assert not store.path.exists()
 
 
 def test_a_file_in_place_of_the_folder(store):
     store.path.write_text("mine")
-    refused(lambda: put(store), "The store", "The system says")
+    refused(lambda: put(store), "The store", "cannot be read or written")
     refused(store.digests, "The store")
     with pytest.raises(lf.InputError), store.lock("0" * 64):
         pass
@@ -283,7 +285,7 @@ def test_find(store):
     for digest in digests:
         assert store.find(digest) == store.find(digest[:20].upper()) == digest
     first = next(d for d in digests if sum(other[0] == d[0] for other in digests) > 1)[0]
-    assert f"not of {sum(d[0] == first for d in digests)}" in refused(
+    assert f"{sum(d[0] == first for d in digests)} runs start with" in refused(
         lambda: store.find(first), "Add digits"
     )
     for prefix in ("", "xyz", "..", "*"):
@@ -300,8 +302,8 @@ def test_remove(store):
         and list((store.path / "tmp").iterdir()) == []
     )
     assert store.checkpoint(one).load() is None
-    refused(lambda: store.remove(one), "nothing of that name")
-    refused(lambda: store.verify(one), "nothing of that name")
+    refused(lambda: store.remove(one), "No run")
+    refused(lambda: store.verify(one), "No run")
 
 
 def test_removing_a_link_keeps_what_it_points_to(store, tmp_path):
@@ -343,8 +345,7 @@ def test_a_newer_schema_is_refused(store, seals):
     for read in (store.load, store.entry):
         refused(
             lambda read=read: read(digest),
-            "The schema of the run",
-            "at most 1, got 2",
+            "was written by a newer version",
             "update this one",
         )
     with pytest.warns(UserWarning, match="1 of 1 runs cannot be read"):
@@ -424,7 +425,7 @@ def test_an_unwritable_checkpoint_keeps_the_last(store, monkeypatch):
         os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
     )
     refused(lambda: kept.save({"x": np.zeros(1)}), "The checkpoint", "No space left")
-    refused(lambda: kept.save({"x": np.array([{}])}), "plain type")
+    refused(lambda: kept.save({"x": np.array([{}])}), "cannot be stored")
     assert kept.load()["x"] == 1 and len(list(kept.path.parent.iterdir())) == 1
 
 
@@ -434,7 +435,7 @@ def test_sweeps(store):
     assert store.load_sweep("c" * 64) == text and store.list_sweeps() == ["c" * 64]
     store.save_sweep("c" * 64, "{}")
     assert store.load_sweep("c" * 64) == "{}"
-    refused(lambda: store.load_sweep("d" * 64), "nothing of that name")
+    refused(lambda: store.load_sweep("d" * 64), "No sweep dddddddddddd")
     refused(lambda: store.save_sweep("d" * 64, "[1"), "JSON")
     refused(lambda: store.save_sweep("../x", "{}"), "64 hexadecimal digits")
     path = store.path / "sweeps" / f"{'c' * 64}.json"
@@ -451,7 +452,7 @@ def test_sweeps(store):
         refused(lambda: store.load_sweep("c" * 64), "The sweep cccccccccccc")
         assert [problem.digest for problem in store.verify_all()] == ["c" * 64]
     path.write_text(seal({"schema": 2, "digest": "c" * 64, "text": "{}"}))
-    refused(lambda: store.load_sweep("c" * 64), "schema", "update this one")
+    refused(lambda: store.load_sweep("c" * 64), "newer version", "update this one")
 
 
 @pytest.mark.parametrize(
@@ -524,7 +525,7 @@ def test_a_linked_folder_for_work_is_not_cleaned(store, tmp_path):
     store.path.mkdir()
     (store.path / "tmp").symlink_to(outside)
     store.clean()
-    refused(lambda: put(store), "not a link")
+    refused(lambda: put(store), "is a symbolic link")
     assert list(outside.iterdir()) == [precious]
 
 

@@ -93,11 +93,8 @@ def choose(entries: Sequence[Entry], filters: Sequence[Filter]) -> list[Entry]:
         one = min(unseen, key=lambda one: one.field)
         known = sorted({name for entry in entries for name in fields(_plain(entry))})
         near = difflib.get_close_matches(one.names[-1], known, n=1, cutoff=0.5)
-        advice = (
-            f"Did you mean `{near[0]}`?"
-            if near
-            else "`localfields runs show` prints a run's fields."
-        )
+        hint = "`localfields runs show` prints the fields of a run."
+        advice = f"Did you mean {near[0]!r}?" if near else hint
         raise InputError(f"No run in the store has a field {show(one.field)}. {advice}")
     return chosen
 

@@ -325,7 +325,7 @@ def test_leaves_are_arrays_in_float64():
             SingleNeuron(),
             "SinglePulse",
         ),
-        (CASES["one-hot"][0], SingleNeuron(), "single output"),
+        (CASES["one-hot"][0], SingleNeuron(), "one output"),
         (CASES["neuron"][0].replace(l2=[0.1, 0.2]), SingleNeuron(), "sweep"),
         (CASES["neuron"][0], SingleNeuron(init_scale=[0.1, 0.2]), "sweep"),
     ],
