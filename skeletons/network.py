@@ -32,4 +32,4 @@ class MyNetwork(Network):
     #     return {"biases": jnp.zeros(self.hidden)}
 
     # More than one output: by default they are refused. Accept by
-    # def check_outputs(self, outputs): pass
+    # def wrong_outputs(self, outputs): return ""

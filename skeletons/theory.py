@@ -2,6 +2,7 @@
 
     import my_theory
     lf.solve(task, lf.theory.MyTheory(), times=[0, 1, 10])
+    lf.predict(task)  # takes it where it is the best that covers the task
 
 A theory of one ReLU neuron is its gated mean f(w) = E[1(⟨w, X⟩ ≥ 0) X] of a class; loss, gradient and flow follow from
 it for any labels, proportions and number of classes. For another network derive from `localfields.theory.Theory` and
@@ -14,7 +15,7 @@ import numpy as np
 
 from localfields.fields import number
 from localfields.stimuli import Stimulus
-from localfields.theory.base import Covariance, NeuronTheory, Response, covariance_of
+from localfields.theory.base import Covariance, Coverage, NeuronTheory, Response, covariance_of
 
 
 class MyResponse(Response):
@@ -34,16 +35,14 @@ class MyTheory(NeuronTheory):
 
     factor: float = number(1.0, low=0, symbol="c", help="what it does, in a few words")
 
+    def covers_class(self, stimulus: Stimulus) -> Coverage:
+        """`EXACT` or `APPROXIMATE` for a class that the theory describes, else `not_covered` with the reason."""
+        return ...  # FILL IN coverage
+
     def response(self, stimulus: Stimulus) -> MyResponse:
-        """The response to one class; refuse a stimulus that the theory does not cover (`localfields.InputError`)."""
-        check(stimulus)
+        """The response to one class that is covered."""
         with jax.enable_x64(True):  # theory is float64 whatever JAX is set to
             covariance = covariance_of(
                 np.asarray(stimulus.covariance(), np.float64), stimulus.shape
             )
             return MyResponse(covariance, jnp.asarray(self.factor, jnp.float64))
-
-
-def check(stimulus: Stimulus) -> None:
-    """Refuse what is not covered: what, got, expected, what to do."""
-    ...  # FILL IN check

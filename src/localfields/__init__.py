@@ -76,9 +76,6 @@ _names = {
     "train": "training",
 }
 
-# Reading a specification needs every class to be known, and training the exact gradients that theories offer.
-_needed = {"from_json": ("experiments",), "train": ("theory",)}
-
 __all__ = ["__version__", *_names, *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
@@ -86,8 +83,6 @@ def __getattr__(name: str) -> Any:
     if name in _rooms:
         return importlib.import_module(f".{name}", __name__)
     if name in _names:
-        for room in _needed.get(name, ()):
-            importlib.import_module(f".{room}", __name__)
         return getattr(importlib.import_module(f".{_names[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

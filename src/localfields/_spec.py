@@ -198,6 +198,23 @@ class Spec(eqx.Module):
 
 _registry: dict[str, dict[str, type[Spec]]] = {}
 
+# The module that defines each family of this package, imported when the family is first asked for: a specification
+# can be read, and training finds the theories, whatever else has been imported.
+_HOMES = {
+    "baseline": "baselines",
+    "experiment": "experiments",
+    "gates": "networks.gates",
+    "kernel": "lattice",
+    "marginal": "marginals",
+    "method": "experiments",
+    "network": "networks",
+    "preprocess": "stimuli",
+    "stimulus": "stimuli",
+    "sweep": "experiments",
+    "task": "tasks",
+    "theory": "theory",
+}
+
 
 def _initializer(cls: type[Spec]) -> Callable[..., None]:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -357,6 +374,8 @@ def name_of(cls: type[Spec]) -> str:
 
 def registered(family: str) -> dict[str, type[Spec]]:
     """Return every final class of a family, by name."""
+    if family in _HOMES:
+        importlib.import_module(f".{_HOMES[family]}", __package__)
     return {
         name: cls
         for name, cls in sorted(_registry.get(family, {}).items())
@@ -406,8 +425,8 @@ def from_json(plain: Any) -> Any:
     if not isinstance(plain, dict):
         refuse("A specification", plain, "a JSON object", example)
     head = plain.get("type")
-    if not isinstance(head, str) or head.partition("/")[0] not in _registry:
-        families = ", ".join(f"{family}/…" for family in _registry)
+    if not isinstance(head, str) or head.partition("/")[0] not in {*_HOMES, *_registry}:
+        families = ", ".join(f"{family}/…" for family in sorted({*_HOMES, *_registry}))
         refuse("The `type` of a specification", head, f"one of {families}", example)
     family, _, name = head.partition("/")
     cls = find(family, name)

@@ -230,12 +230,6 @@ class Discrimination(Spec):
         return jnp.argmin(jnp.abs(output - jnp.asarray(self.targets()[:, 0], output.dtype)))
 
 
-EXACT: list[Callable[[Discrimination, Network], Any]] = []
-"""Where theories offer exact population gradients. Each entry looks at a task and a network and returns a tree of
-arrays that can be called with parameters for (loss, gradient), or None when it does not apply. Training asks here
-for `estimator="exact"`, so that neither room imports the other."""
-
-
 def for_members(
     make: Callable[[Discrimination, Network], Any], task: Discrimination, network: Network
 ) -> Any:

@@ -40,8 +40,8 @@ COMPLETED = {
     "theory": {
         "response": "self.factor * self.covariance(w) / jnp.sqrt(2 * jnp.pi * (jnp.vdot(w, self.covariance(w)) "
         "+ jnp.finfo(w.dtype).tiny))",
-        "check": "if not stimulus.elliptical: raise InputError(f'A stimulus for MyTheory must be elliptical, got "
-        "{stimulus!r}. Use `gaussian_clone`.')",
+        "coverage": "EXACT if stimulus.elliptical else APPROXIMATE if stimulus.marginal().excess_kurtosis > -1.9 "
+        "else not_covered(f'MyTheory is not for {stimulus!r}. Use `gaussian_clone`.')",
     },
     "metric": {"metric": "np.abs(fields).sum(sites) ** 2 / (fields**2).sum(sites)"},
     "figure": {
@@ -52,7 +52,7 @@ COMPLETED = {
 }
 IMPORTS = {
     "stimulus": "from localfields.marginals import Empirical",
-    "theory": "from localfields import InputError",
+    "theory": "from localfields.theory.base import APPROXIMATE, EXACT, not_covered",
     "figure": "import numpy as np",
 }
 
@@ -259,10 +259,38 @@ def test_theory(outside):
     np.testing.assert_allclose(mine.weights, known.weights, rtol=1e-6, atol=1e-8)
     other = lf.solve(task, cls(factor=0.5), members=2, times=times)
     assert np.abs(other.weights - known.weights).max() > 1e-3
-    with pytest.raises(lf.InputError, match="must be elliptical"):
+    with pytest.raises(lf.InputError, match=r"MyTheory is not for Ising"):
         lf.solve(ising_task(), cls(), members=1, times=times)
     experiment = Experiment(task, method=Solution(cls(factor=2.0)))
     assert lf.from_json(json.loads(json.dumps(experiment.to_json()))).digest == experiment.digest
+
+
+def test_theory_is_found_by_predict_and_by_the_exact_estimator(outside, monkeypatch):
+    kur = lf.Discrimination(*(lf.stimuli.Kur((12,), xi=xi) for xi in (0.5, 1.0)))
+    gaussian = lf.Discrimination(*(lf.stimuli.Gaussian((12,), xi=xi) for xi in (0.5, 1.0)))
+    assert lf.predict(kur, starts=2).theory == "EffectiveFlow"
+    cls = load(outside, "theory").MyTheory
+    # Where it is as exact as another it has to ask for more; the one for everything else stands back by itself.
+    found = {
+        name: lf.predict(task, starts=2) for name, task in (("kur", kur), ("normal", gaussian))
+    }
+    assert {name: (one.theory, one.exact) for name, one in found.items()} == {
+        "kur": ("MyTheory", False),
+        "normal": ("LinearResponse", True),
+    }
+    own = lf.solve(kur, cls(), members=2, until=2000.0, stop_tol=1e-4, tolerance=1e-6)
+    np.testing.assert_allclose(found["kur"].field, own.final[0, 0], rtol=0, atol=1e-12)
+    assert lf.predict(ising_task(), starts=2).theory == "ExactIsing"
+    monkeypatch.setattr(cls, "priority", 1)
+    assert lf.predict(gaussian, starts=2).theory == "MyTheory"
+    neuron = lf.networks.SingleNeuron(init_scale=0.1)
+    settings = {"estimator": "exact", "steps": 40, "learning_rate": 0.1, "members": 2}
+    mine = lf.train(gaussian, neuron, **settings)
+    monkeypatch.setattr(cls, "priority", -1)
+    known = lf.train(gaussian, neuron, **settings)
+    np.testing.assert_allclose(mine.final, known.final, rtol=0, atol=1e-6)
+    with pytest.raises(lf.InputError, match="No exact gradient is known for SingleNeuron on Kur"):
+        lf.train(kur, neuron, **settings)
 
 
 # -- metric -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import scipy.optimize
 import localfields as lf
 from localfields import InputError
 from localfields.marginals import NormalMixture, Tabulated
-from localfields.theory import BestKnown, EffectiveFlow, critical_kurtosis
+from localfields.theory import EffectiveFlow, PerClass, critical_kurtosis
 
 S = lf.stimuli
 STARTS = 4  # one number throughout: predictions of one theory then share a program
@@ -192,7 +192,7 @@ def test_largest_learning_rate():
 
 def test_best_known_theory_of_a_class():
     names = [
-        type(BestKnown().response_theory(s)).__name__
+        type(PerClass().response_theory(s)).__name__
         for s in (S.StudentT(40), S.Ising(40), S.Kur(40))
     ]
     assert names == ["LinearResponse", "ExactIsing", "EffectiveFlow"]

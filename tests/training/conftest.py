@@ -7,11 +7,12 @@ import equinox as eqx
 import pytest
 
 import localfields as lf
-from localfields import tasks
+from localfields import _spec
 from localfields._prng import make_key
+from localfields.theory.base import EXACT, not_covered
 
 
-class Offered(eqx.Module):
+class Offered(lf.theory.Flow):
     """A flow from a function (task, network, params) → (loss, gradient)."""
 
     gradient: Callable = eqx.field(static=True)
@@ -37,13 +38,23 @@ def key(seed):
 @pytest.fixture
 def offer():
     """A function that offers a population gradient to `train(estimator="exact")`, until the test is over."""
-    before = list(tasks.EXACT)
-    tasks.EXACT.clear()
+    lf.theory.best_for  # noqa: B018  all theories are known before they are put aside
+    known = _spec._registry["theory"]
+    before = dict(known)
+    for name in set(known) - {"best-known", "per-class"}:
+        del known[name]
 
-    def enter(gradient, applies=lambda task, network: True):
-        tasks.EXACT.append(
-            lambda *of: Offered(gradient, *of) if gradient and applies(*of) else None
-        )
+    def enter(gradient, applies=lambda task, network: True, priority=0):
+        class Toy(lf.theory.Theory):
+            def covers(self, task, network):
+                return EXACT if applies(task, network) else not_covered("Another network.")
+
+            def flow(self, task, network):
+                return Offered(gradient, task, network)
+
+        Toy.priority = priority
+        known[f"toy-{len(known)}"] = known.pop("toy")
 
     yield enter
-    tasks.EXACT[:] = before
+    known.clear()
+    known.update(before)

@@ -476,15 +476,18 @@ def test_exact_is_plain_gradient_descent(offer, seed):
     )
 
 
-def test_the_first_theory_that_applies_is_asked(offer):
+def test_of_theories_that_apply_the_one_of_highest_priority_is_asked(offer):
     network, task = lf.networks.SingleNeuron(), gaussians()
     with pytest.raises(
-        lf.InputError,
-        match="`exact` must be asked for where a theory knows the gradient, got SingleNeuron on",
+        lf.InputError, match="No exact gradient is known for SingleNeuron on Gaussian"
     ):
         exact_flow(task, network)
-    offer(None)
-    offer(toy_gradient, lambda task, network: isinstance(network, lf.networks.SingleNeuron))
+    offer(lambda *_: 1 / 0, lambda *_: False, priority=2)
+    offer(
+        toy_gradient,
+        lambda task, network: isinstance(network, lf.networks.SingleNeuron),
+        priority=1,
+    )
     offer(lambda *_: 1 / 0)
     assert exact_flow(task, network).gradient is toy_gradient
     assert exact_flow(task, lf.networks.Committee()).gradient is not toy_gradient
@@ -493,6 +496,6 @@ def test_the_first_theory_that_applies_is_asked(offer):
 def test_exact_is_refused_where_no_theory_applies(offer):
     offer(toy_gradient, lambda task, network: isinstance(network, lf.networks.SingleNeuron))
     with pytest.raises(
-        lf.InputError, match='got Committee on Gaussian, Gaussian. Use "orbit" or "independent"'
+        lf.InputError, match="Committee on Gaussian, Gaussian. Use the estimator 'orbit' or"
     ):
         run(network=lf.networks.Committee(2), estimator="exact")

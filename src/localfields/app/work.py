@@ -368,32 +368,17 @@ def _at(value: Spec, index: int) -> Any:
 
 
 def _theory(task: Any, network: Any) -> tuple[Any, str, bool]:
-    """The theory that covers a task and a network, its name, and whether it is exact.
+    """The theory that describes a network on a task best, its name, and whether it is exact.
 
     Raises:
-        InputError: That of the paper's theory, when none does.
+        InputError: When none does.
     """
-    from ..theory import BestKnown, ErfCommittee, ExactPulse, GatedFlow, GaussianCommittee
-    from ..theory.choose import is_exact, labelled
-    from ..theory.predict import FREQUENCIES
+    from ..theory import BestKnown, best_for
 
-    for theory in (
-        ExactPulse(),
-        BestKnown(FREQUENCIES),
-        GaussianCommittee(),
-        ErfCommittee(),
-        GatedFlow(),
-    ):
-        try:
-            theory.flow(task, network)
-        except InputError:
-            continue
-        if not isinstance(theory, BestKnown):
-            return theory, type(theory).__name__, True
-        names = {type(theory.response_theory(stimulus)).__name__ for stimulus in labelled(task)}
-        return theory, " and ".join(sorted(names)), is_exact(task)
-    BestKnown().flow(task, network)
-    raise AssertionError("a theory that refused before")
+    best = best_for(task, network) or BestKnown()
+    coverage = best.covers(task, network)
+    coverage.require()
+    return best.coarse(), best.title(task), coverage.exact
 
 
 def gates(found: Trajectory, experiment: Experiment) -> say.Gates | None:

@@ -68,13 +68,19 @@ class Network(Spec):
         """Initial values of everything trained beside the receptive fields."""
         return {}
 
+    def wrong_outputs(self, outputs: int) -> str:
+        """Why the architecture cannot have this number of outputs; empty if it can."""
+        if outputs == 1:
+            return ""
+        return (
+            f"{type(self).__name__} has one output, and this task needs {outputs}. "
+            "Use `TwoLayer`, or labels that are single numbers."
+        )
+
     def check_outputs(self, outputs: int) -> None:
-        """Refuse a number of outputs that the architecture cannot have."""
-        if outputs != 1:
-            raise InputError(
-                f"{type(self).__name__} has one output, and this task needs {outputs}. "
-                "Use `TwoLayer`, or labels that are single numbers."
-            )
+        """Raise an InputError for a number of outputs that the architecture cannot have."""
+        if reason := self.wrong_outputs(outputs):
+            raise InputError(reason)
 
     def projections(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
         """Fields that the readout asks the projections of, (…, size): the receptive fields, and what follows them."""

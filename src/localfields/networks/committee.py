@@ -10,7 +10,6 @@ import numpy as np
 
 from .._spec import Choice, Count, declare, number
 from .._types import working_dtype
-from ..errors import InputError
 from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
 
 
@@ -38,13 +37,14 @@ class Committee(Network):
     init: str = init_field()
     init_scale: float = init_scale_field()
 
-    def check_outputs(self, outputs: int) -> None:
+    def wrong_outputs(self, outputs: int) -> str:
         """Each output needs as many neurons as the others."""
-        if self.hidden % outputs:
-            raise InputError(
-                f"{self.hidden} neurons cannot be divided evenly among {outputs} outputs. "
-                f"Choose `hidden` as a multiple of {outputs}."
-            )
+        if self.hidden % outputs == 0:
+            return ""
+        return (
+            f"{self.hidden} neurons cannot be divided evenly among {outputs} outputs. "
+            f"Choose `hidden` as a multiple of {outputs}."
+        )
 
     def initial_rest(self, key: Any, outputs: int) -> Params:
         """Trained biases start at `bias_value`."""

@@ -35,8 +35,9 @@ class TwoLayer(Network):
     init: str = init_field()
     init_scale: float = init_scale_field()
 
-    def check_outputs(self, outputs: int) -> None:
+    def wrong_outputs(self, outputs: int) -> str:
         """Any number will do."""
+        return ""
 
     def initial_rest(self, key: Any, outputs: int) -> Params:
         """Second layer and biases."""

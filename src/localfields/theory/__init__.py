@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._spec import attribute as _attribute
 from .._spec import discover as _discover
+from .base import Coverage as Coverage
 from .base import Flow as Flow
 from .base import NeuronFlow as NeuronFlow
 from .base import NeuronTheory as NeuronTheory
@@ -12,6 +13,8 @@ from .base import Theory as Theory
 from .checks.assumptions import check_stimulus as check_stimulus
 from .checks.validity import check_trajectory as check_trajectory
 from .choose import BestKnown as BestKnown
+from .choose import PerClass as PerClass
+from .choose import best_for as best_for
 from .data.evidence import DataPrediction as DataPrediction
 from .networks.absolute import AbsoluteCommittee as AbsoluteCommittee
 from .networks.committee import ErfCommittee as ErfCommittee

@@ -8,6 +8,7 @@ approximate; loss, gradient and flow follow here, once for all of them.
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -16,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._spec import Spec
-from ..errors import Said, refuse
+from .._spec import Spec, number_values
+from ..errors import InputError, show
 from ..lattice import filtered, matrix, spectrum
 from ..networks import Network, SingleNeuron
 from ..networks.base import Params
@@ -94,10 +95,45 @@ class NeuronFlow(Flow):
         return loss, {"weights": gradient[None, :]}
 
 
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """Whether a theory describes something, whether exactly, and if not, why; true where it does."""
+
+    ok: bool
+    exact: bool = False
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether the theory applies."""
+        return self.ok
+
+    def require(self) -> None:
+        """Raise the reason as an InputError where the theory does not apply."""
+        if not self.ok:
+            raise InputError(self.reason)
+
+
+EXACT, APPROXIMATE = Coverage(True, exact=True), Coverage(True)
+
+
+def not_covered(reason: str) -> Coverage:
+    """The answer of a theory that does not apply."""
+    return Coverage(False, reason=reason)
+
+
 class Theory(Spec):
-    """A description of learning that needs no draws."""
+    """A description of learning that needs no draws.
+
+    Defining a subclass is enough for it to take part: `best_for` asks every theory, at its default
+    fields, whether it `covers` a task.
+    """
 
     family: ClassVar[str] = "theory"
+    priority: ClassVar[int] = 0  # among equally exact theories the one with the largest is chosen
+
+    @abc.abstractmethod
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """Whether the theory describes this network on this task (no swept numbers); nothing is raised."""
 
     @abc.abstractmethod
     def flow(self, task: Discrimination, network: Network) -> Flow:
@@ -107,18 +143,45 @@ class Theory(Spec):
             InputError: When the theory does not cover the task or the network.
         """
 
+    def coarse(self) -> Theory:
+        """A cheaper version, accurate enough to tell in what a flow ends; itself unless there is one."""
+        return self
+
+    def title(self, task: Discrimination) -> str:
+        """What to call it in a report on this task."""
+        return type(self).__name__
+
 
 class NeuronTheory(Theory):
     """A theory of one ReLU neuron under mean squared error, given by its response to a class."""
 
     @abc.abstractmethod
+    def covers_class(self, stimulus: Stimulus) -> Coverage:
+        """Whether the theory describes this class."""
+
+    @abc.abstractmethod
     def response(self, stimulus: Stimulus) -> Response:
-        """The response of one class; refuse a stimulus that the theory does not cover."""
+        """The response of one class that the theory covers."""
+
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """One ReLU neuron, where every class that pulls is covered; of the others the covariance is enough."""
+        name = type(self).__name__
+        if reason := not_a_neuron(name, task, network):
+            return not_covered(reason)
+        classes = [self.covers_class(stimulus) for stimulus in labelled(task)]
+        missing = [one for one in classes if not one]
+        return missing[0] if missing else Coverage(True, exact=all(one.exact for one in classes))
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Assemble the loss from the responses of the classes that pull."""
-        check_neuron(type(self).__name__, task, network)
+        self.covers(task, network).require()
         return neuron_flow(task, alike(task), lambda c: self.response(task.stimuli[c]))
+
+
+def labelled(task: Discrimination) -> list[Stimulus]:
+    """The classes that pull on a neuron: those whose label is not zero."""
+    marked = (task.targets() != 0).any(axis=1)
+    return [stimulus for stimulus, pulls in zip(task.stimuli, marked, strict=True) if pulls]
 
 
 def neuron_flow(
@@ -159,31 +222,50 @@ def alike(task: Discrimination) -> list[np.ndarray]:
     return [whole(stimulus) for stimulus in task.stimuli]
 
 
-def check_neuron(name: str, task: Discrimination, network: Network) -> None:
-    """Refuse a task or a network that is not one ReLU neuron on sign-symmetric classes."""
+def not_a_neuron(name: str, task: Discrimination, network: Network) -> str:
+    """Why a theory of one ReLU neuron on sign-symmetric classes does not apply; empty if it does."""
     if not isinstance(network, SingleNeuron) or network.activation != "relu":
-        refuse(
-            f"The network for {name}",
-            network,
-            "SingleNeuron(activation='relu')",
-            "The theory is of that neuron.",
+        return (
+            f"The network for {name} must be SingleNeuron(activation='relu'), got {show(network)}. "
+            "The theory is of that neuron."
         )
-    check_squares(name, task)
-    for stimulus in task.stimuli:
-        if not stimulus.sign_symmetric:
-            got = Said(f"{stimulus!r}, which is not sign symmetric")
-            advice = "Use the coding by signs, or `ExactPulse` for pulses."
-            refuse(f"Every stimulus for {name}", got, "sign symmetric", advice)
+    return not_squares(name, task) or not_symmetric(name, task.stimuli)
 
 
-def check_squares(name: str, task: Discrimination) -> None:
-    """Refuse a task that is not one task of mean squared error with one number a class."""
+def not_squares(name: str, task: Discrimination) -> str:
+    """Why a task is not one task of mean squared error with one number per class; empty if it is."""
     if task.loss != "mse" or task.outputs != 1:
-        got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
-        refuse(
-            f"The task for {name}",
-            got,
-            "mean squared error with one number a class",
-            "Use loss='mse'.",
+        return (
+            f"The task for {name} must be mean squared error with one number per class, "
+            f"got loss {task.loss!r} with labels {task.labels!r}. Use loss='mse'."
         )
-    task.require_one(f"for {name}")
+    return swept(name, task)
+
+
+def swept(name: str, *values: Spec) -> str:
+    """Why one of these cannot stand for a single member; empty if all can."""
+    for value in values:
+        for field, given in number_values(value):
+            if np.ndim(given):
+                return (
+                    f"`{field}` must be one number for {name}, got {np.size(given)} values. "
+                    "An array sweeps an ensemble in training; give one number here."
+                )
+    return ""
+
+
+def not_symmetric(name: str, stimuli: Sequence[Stimulus]) -> str:
+    """Why some class is not sign symmetric; empty if all are."""
+    for stimulus in stimuli:
+        if not stimulus.sign_symmetric:
+            return (
+                f"Every stimulus for {name} must be sign symmetric, got {show(stimulus)}, which is "
+                "not. Use the coding by signs, or `ExactPulse` for pulses."
+            )
+    return ""
+
+
+def require(reason: str) -> None:
+    """Raise an InputError where there is a reason to."""
+    if reason:
+        raise InputError(reason)

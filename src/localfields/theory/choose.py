@@ -1,71 +1,127 @@
-"""The most exact description known of each class: what `predict` follows, and what `train(estimator="exact")` asks."""
+"""Which theory describes a task: the one place that chooses.
+
+`predict`, `train(estimator="exact")` and the explorer all ask `best_for`. A theory takes part by being defined, here
+or in a plugin; it says itself what it covers, whether exactly, and with which priority.
+"""
 
 from __future__ import annotations
 
-from .._spec import Count, declare
-from ..errors import InputError
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from .._spec import Choice, declare, registered
 from ..networks import Network
-from ..stimuli import Ising, Stimulus
-from ..tasks import EXACT, Discrimination
-from .base import Flow, NeuronTheory, Response
-from .networks.committee import ErfCommittee, GaussianCommittee
-from .responses.effective import EffectiveFlow
-from .responses.ising import ExactIsing
-from .responses.linear import LinearResponse
-from .responses.pulse import ExactPulse
+from ..stimuli import Stimulus
+from ..tasks import Discrimination
+from .base import Coverage, Flow, NeuronTheory, Response, Theory, labelled, not_covered
 
 
-class BestKnown(NeuronTheory):
-    """For each class the most exact response known: elliptical and Ising data exactly, the rest by eq. 5 of the paper.
+def best_for(task: Discrimination, network: Network) -> Theory | None:
+    """The best theory of a network on a task: exact before approximate, then by priority; None where none applies.
+
+    Args:
+        task: Without swept numbers.
+        network: Without swept numbers.
 
     Example:
         >>> import localfields as lf
-        >>> BestKnown().response_theory(lf.stimuli.StudentT((40,)))
+        >>> task = lf.Discrimination(*(lf.stimuli.Gaussian((40,), xi=xi) for xi in (1, 3)))
+        >>> best_for(task, lf.networks.Committee(3))
+        GaussianCommittee(law='exact')
+    """
+    # Theories of one neuron take part through `PerClass`, which chooses among them class by class.
+    theories: list[Any] = [
+        cls()
+        for cls in registered("theory").values()
+        if cls is not BestKnown and (cls is PerClass or not issubclass(cls, NeuronTheory))
+    ]
+    return _best((theory, theory.covers(task, network)) for theory in theories)
+
+
+def _best(candidates: Iterable[tuple[Any, Coverage]]) -> Any:
+    """The exact before the approximate, then the one of highest priority; the first name in the alphabet of equals."""
+    ranked = [
+        (coverage.exact, theory.priority, theory) for theory, coverage in candidates if coverage
+    ]
+    return max(ranked, key=lambda one: one[:2])[2] if ranked else None
+
+
+def _accuracy_field() -> Any:
+    help = "full, or coarse: faster, and enough to tell in what a flow ends"
+    return declare("full", Choice(("full", "coarse")), help=help)
+
+
+class PerClass(NeuronTheory):
+    """One ReLU neuron, each class by the best theory of its response.
+
+    Elliptical and Ising data are described exactly, the rest by eq. 5 of the paper, unless a theory of your own
+    covers it better.
+
+    Example:
+        >>> import localfields as lf
+        >>> PerClass().response_theory(lf.stimuli.StudentT((40,)))
         LinearResponse(slope='exact')
     """
 
-    frequencies: int = declare(
-        256, Count(16, 16384), symbol="M", help="frequencies of the exact Ising response"
-    )
+    priority: ClassVar[int] = 2
 
-    def response_theory(self, stimulus: Stimulus) -> NeuronTheory:
-        """The theory that describes a class."""
-        if stimulus.elliptical:
-            return LinearResponse()
-        return ExactIsing(self.frequencies) if isinstance(stimulus, Ising) else EffectiveFlow()
+    accuracy: str = _accuracy_field()
+
+    def response_theory(self, stimulus: Stimulus) -> NeuronTheory | None:
+        """The theory that describes a class, None where there is none."""
+        theories = [
+            cls()
+            for cls in registered("theory").values()
+            if issubclass(cls, NeuronTheory) and cls is not PerClass
+        ]
+        best = _best((theory, theory.covers_class(stimulus)) for theory in theories)
+        return best.coarse() if best and self.accuracy == "coarse" else best
+
+    def covers_class(self, stimulus: Stimulus) -> Coverage:
+        """What the best theory of the class says."""
+        best = self.response_theory(stimulus)
+        if best is not None:
+            return best.covers_class(stimulus)
+        return not_covered(f"No theory here describes the response to {stimulus!r}.")
 
     def response(self, stimulus: Stimulus) -> Response:
         """The response of one class."""
-        return self.response_theory(stimulus).response(stimulus)
+        best = self.response_theory(stimulus)
+        self.covers_class(stimulus).require()
+        assert best is not None
+        return best.response(stimulus)
+
+    def coarse(self) -> PerClass:
+        """With the coarse version of every response."""
+        return self.replace(accuracy="coarse")
+
+    def title(self, task: Discrimination) -> str:
+        """The theories of the classes that pull."""
+        names = {type(self.response_theory(stimulus)).__name__ for stimulus in labelled(task)}
+        return " and ".join(sorted(names))
 
 
-def labelled(task: Discrimination) -> list[Stimulus]:
-    """The classes that pull on a neuron: those whose label is not zero."""
-    targets = task.targets()
-    return [
-        stimulus
-        for stimulus, target in zip(task.stimuli, targets, strict=True)
-        if (target != 0).any()
-    ]
+class BestKnown(Theory):
+    """Whatever theory describes a network on a task best, as `best_for` chooses it.
 
+    Example:
+        >>> import localfields as lf
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
+        >>> BestKnown().covers(task, lf.networks.SingleNeuron()).exact
+        True
+    """
 
-def is_exact(task: Discrimination) -> bool:
-    """Whether `BestKnown` describes every class that matters without approximation."""
-    return not any(
-        isinstance(BestKnown().response_theory(stimulus), EffectiveFlow)
-        for stimulus in labelled(task)
-    )
+    accuracy: str = _accuracy_field()
 
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """What the best theory says; where there is none, the reason of those of one neuron."""
+        return (best_for(task, network) or PerClass()).covers(task, network)
 
-def exact_flow(task: Discrimination, network: Network) -> Flow | None:
-    """The exact population gradient of a task, or None where no theory here knows it."""
-    neuron = (BestKnown(),) if is_exact(task) else ()
-    for theory in (ExactPulse(), *neuron, GaussianCommittee(), ErfCommittee()):
-        try:
-            return theory.flow(task, network)
-        except InputError:
-            continue
-    return None
+    def flow(self, task: Discrimination, network: Network) -> Flow:
+        """The flow of the best theory."""
+        best = best_for(task, network) or PerClass()
+        return (best.coarse() if self.accuracy == "coarse" else best).flow(task, network)
 
-
-EXACT.append(exact_flow)
+    def coarse(self) -> BestKnown:
+        """With the coarse version of whatever is best."""
+        return self.replace(accuracy="coarse")

@@ -18,23 +18,18 @@ from .._spec import Count, num_members
 from ..errors import InputError, Said, refuse
 from ..lattice import spectrum
 from ..networks import SingleNeuron
-from ..stimuli import BlockPulse, SinglePulse
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
-from .base import Theory, alike
-from .choose import BestKnown, is_exact, labelled
+from .base import alike, labelled
+from .choose import BestKnown, best_for
 from .responses.amplifier import Amplifier
 from .responses.hypercube import hypercube_bump
-from .responses.pulse import ExactPulse
 
 STARTS = 16
 UNTIL = 2000.0
 REST = 1e-4
 TOLERANCE = 1e-6
-FREQUENCIES = (
-    64  # of the exact Ising flow: enough for where it ends, and four times faster than the default
-)
 AGREEMENT = 0.9  # of the starts must end alike for a verdict
 
 
@@ -244,29 +239,18 @@ def predict(
 
         return predict_data(task, initial=initial, starts=starts, seed=seed)
     facts = _facts(task)
-    theory: Theory = BestKnown(FREQUENCIES)
-    if all(isinstance(stimulus, (SinglePulse, BlockPulse)) for stimulus in task.stimuli):
-        theory = ExactPulse()
-    exact = isinstance(theory, ExactPulse) or is_exact(task)
-    names = {type(BestKnown().response_theory(stimulus)).__name__ for stimulus in labelled(task)}
-    name = "ExactPulse" if isinstance(theory, ExactPulse) else " and ".join(sorted(names))
-    try:
-        theory.flow(task, SingleNeuron())  # pyright: ignore[reportCallIssue]
-    except InputError as error:
-        return Prediction(
-            "undecided",
-            f"No theory here covers the task: {error}",
-            "none",
-            False,
-            **facts,
-            task=task,
-        )
+    network = SingleNeuron()  # pyright: ignore[reportCallIssue]
+    theory = best_for(task, network)
+    coverage = (theory or BestKnown()).covers(task, network)
+    if theory is None:
+        reason = f"No theory here covers the task: {coverage.reason}"
+        return Prediction("undecided", reason, "none", False, **facts, task=task)
     from ._solve import solve
 
     members = Count(high=10**7).check("starts", starts) if initial is None else None
     flow = solve(
         task,
-        theory,
+        theory.coarse(),
         initial=initial,
         members=members,
         seed=seed,
@@ -274,19 +258,19 @@ def predict(
         stop_tol=REST,
         tolerance=TOLERANCE,
     )
-    bump_from, wave_to = bump_and_wave(task.size, exact)
+    bump_from, wave_to = bump_and_wave(task.size, coverage.exact)
     ends = flow.ipr[:, -1, 0]
     localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
     verdict, reason = judge(task, ends, localized, oscillatory, facts)
-    doubt = "" if exact or verdict == "undecided" else _doubt(task, verdict, facts)
+    doubt = "" if coverage.exact or verdict == "undecided" else _doubt(task, verdict, facts)
     if doubt:
         verdict, reason = "undecided", f"{reason[:-1]}, but {doubt}."
     onset = flow.events["onset"]
     return Prediction(
         verdict,
         reason,
-        name,
-        exact,
+        theory.title(task),
+        coverage.exact,
         **facts,
         field=flow.final[0, 0],
         ipr=float(np.median(ends)),

@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import Said, refuse
+from .._spec import find
+from ..errors import InputError, Said, refuse
 from ..lattice import filtered, matrix, spectrum
 from ..networks import Network, SingleNeuron
 from ..networks.base import Params
-from ..tasks import EXACT, Discrimination
+from ..tasks import Discrimination
 
 Estimate = tuple[jax.Array, Params]
 FULL = (
@@ -236,16 +237,14 @@ def exact_flow(task: Discrimination, network: Network) -> Any:
     Raises:
         InputError: When none does.
     """
-    for offer in EXACT:
-        flow = offer(task, network)
-        if flow is not None:
-            return flow
-    got = Said(f"{type(network).__name__} on {', '.join(type(s).__name__ for s in task.stimuli)}")
-    refuse(
-        "The estimator `exact`",
-        got,
-        "asked for where a theory knows the gradient",
-        'Use "orbit" or "independent".',
+    # Training does not import theory: the registry knows where theories are, and finds the one that chooses.
+    theory: Any = find("theory", "best-known")()
+    if theory.covers(task, network).exact:
+        return theory.flow(task, network)
+    names = ", ".join(type(stimulus).__name__ for stimulus in task.stimuli)
+    raise InputError(
+        f"No exact gradient is known for {type(network).__name__} on {names}. "
+        "Use the estimator 'orbit' or 'independent'."
     )
 
 

@@ -10,7 +10,7 @@ import scipy.stats
 
 import localfields as lf
 from localfields.errors import InputError
-from localfields.theory.choose import exact_flow
+from localfields.theory import best_for
 from localfields.theory.networks.pairs import erf_crossed, erf_slope, relu_pair
 
 from .committees import GAUSSIANS, SIGMAS, N, covariance, gated
@@ -355,7 +355,8 @@ def test_any_law_by_its_covariance():
     clones = lf.Discrimination(*(stimulus.gaussian_clone() for stimulus in NLGP.stimuli))
     expected = evaluate(lf.theory.GaussianCommittee().flow(clones, network), params)
     np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-14)
-    assert exact_flow(NLGP, network) is None and exact_flow(clones, network) is not None
+    assert best_for(NLGP, network) is None
+    assert best_for(clones, network) == lf.theory.GaussianCommittee()
 
 
 # -- against training -------------------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ from ...networks import SingleNeuron
 from ...stimuli.samples import Rows
 from ...tasks import Discrimination
 from ...trajectory import Trajectory, localized_from
-from ..base import Flow, Response, check_neuron, covariance_of, neuron_flow
-from ..predict import FREQUENCIES, REST, TOLERANCE, UNTIL
+from ..base import Flow, Response, covariance_of, neuron_flow, not_a_neuron, require
+from ..predict import REST, TOLERANCE, UNTIL
 from ..responses.amplifier import Amplifier
 from ..responses.effective import EffectiveResponse
-from ..responses.ising import MOST_SUMMED, IsingResponse, SummedResponse
+from ..responses.ising import COARSE_FREQUENCIES, MOST_SUMMED, IsingResponse, SummedResponse
 from ..responses.linear import LinearNeuron
 from ..responses.pulse import summed_flow
 from . import rows as _rows
@@ -85,7 +85,7 @@ def _response(
         return (
             SummedResponse(coupling)
             if found.size <= MOST_SUMMED
-            else IsingResponse(coupling, FREQUENCIES)
+            else IsingResponse(coupling, COARSE_FREQUENCIES)
         )
     product, amplifier = covariance_of(covariance, found.shape), Amplifier(found.law(weights))
     if kind == "elliptical":
@@ -102,7 +102,7 @@ def check_followed(plain: Discrimination, finite: bool) -> None:
 
     network = SingleNeuron()  # pyright: ignore[reportCallIssue]
     if not finite:
-        check_neuron("predict", plain, network)
+        require(not_a_neuron("predict", plain, network))
     _check(plain, BestKnown(), network, UNTIL, REST, TOLERANCE, "auto")
 
 

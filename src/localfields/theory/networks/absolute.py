@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import Said, refuse
+from ...errors import show
 from ...networks import Committee, Network
 from ...networks.base import Params
 from ...tasks import Discrimination
-from ..base import Flow, Theory
-from .committee import ERF, GaussianFlow, check_gaussian, gaussian_classes, law_field
+from ..base import Coverage, Flow, Theory, not_covered, swept
+from .committee import ERF, GaussianFlow, gaussian_classes, gaussian_coverage, law_field
 from .pairs import erf_mean
 
 
@@ -52,25 +52,26 @@ class AbsoluteCommittee(Theory):
 
     law: str = law_field()
 
-    def check(self, task: Discrimination, network: Network) -> None:
-        """Refuse what the closed form does not cover."""
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """A committee of erf neurons under the absolute loss with labels ±1, on Gaussian classes."""
         if type(network) is not Committee or network.activation not in ERF:
-            advice = f"Its activation is to be {' or '.join(ERF)}."
-            refuse(
-                "The network for AbsoluteCommittee", network, "a Committee of erf neurons", advice
+            return not_covered(
+                "The network for AbsoluteCommittee must be a Committee of erf neurons, got "
+                f"{show(network)}. Its activation is to be {' or '.join(ERF)}."
             )
         labels = np.abs(task.targets())
         if task.loss != "absolute" or task.outputs != 1 or (labels != 1).any():
-            got = Said(f"loss {task.loss!r} with labels {task.labels!r}")
-            advice = "Use loss='absolute', labels='signs'."
-            refuse(
-                "The task for AbsoluteCommittee", got, "the absolute loss with labels of ±1", advice
+            return not_covered(
+                "The task for AbsoluteCommittee must be the absolute loss with labels of ±1, got "
+                f"loss {task.loss!r} with labels {task.labels!r}. Use loss='absolute', labels='signs'."
             )
-        check_gaussian(task, "AbsoluteCommittee", self.law)
+        if reason := swept("AbsoluteCommittee", network):
+            return not_covered(reason)
+        return gaussian_coverage(task, "AbsoluteCommittee", self.law)
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Loss and gradient in closed form."""
-        self.check(task, network)
+        self.covers(task, network).require()
         with jax.enable_x64(True):
             return AbsoluteFlow(
                 **gaussian_classes(task, network),

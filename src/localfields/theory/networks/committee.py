@@ -16,12 +16,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._spec import Choice, Count, declare
-from ...errors import Said, refuse
+from ...errors import show
 from ...networks import Committee, Network, SingleNeuron
 from ...networks.base import Params
 from ...stimuli import DenseGaussian, Gaussian
 from ...tasks import Discrimination
-from ..base import Covariance, Flow, Theory, check_squares, covariance_of
+from ..base import (
+    APPROXIMATE,
+    EXACT,
+    Covariance,
+    Coverage,
+    Flow,
+    Theory,
+    covariance_of,
+    not_covered,
+    not_squares,
+    not_symmetric,
+    swept,
+)
 from .pairs import erf_mean, erf_pair, relu_mean, relu_pair, series
 
 # Error functions, by what they multiply x with in erf(·/√2).
@@ -76,28 +88,28 @@ class CommitteeFlow(GaussianFlow):
         return series(self.activation, self.terms, q, b)
 
 
-class CommitteeTheory(Theory):
+class AbstractCommittee(Theory):
     """What committees on Gaussian data have in common; the activation decides which of the two below serves."""
 
     activations: ClassVar[tuple[str, ...]]
     law: eqx.AbstractVar[str]
 
-    def check(self, task: Discrimination, network: Network) -> None:
-        """Refuse what is not a committee of one output under mean squared error, on Gaussian classes."""
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """A committee of one output under mean squared error, on Gaussian classes."""
         name = type(self).__name__
         # Of these classes exactly: one derived from them may have another readout.
-        if (
-            type(network) not in (Committee, SingleNeuron)
-            or network.activation not in self.activations  # pyright: ignore[reportAttributeAccessIssue]
-        ):
-            advice = f"Its activation is to be {' or '.join(self.activations)}."
-            refuse(f"The network for {name}", network, "a Committee or a SingleNeuron", advice)
-        check_squares(name, task)
-        check_gaussian(task, name, self.law)
+        exactly = type(network) in (Committee, SingleNeuron)
+        if not exactly or getattr(network, "activation", "") not in self.activations:
+            return not_covered(
+                f"The network for {name} must be a Committee or a SingleNeuron, got {show(network)}. "
+                f"Its activation is to be {' or '.join(self.activations)}."
+            )
+        reason = not_squares(name, task) or swept(name, network)
+        return not_covered(reason) if reason else gaussian_coverage(task, name, self.law)
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Loss and gradient in closed form."""
-        self.check(task, network)
+        self.covers(task, network).require()
         with jax.enable_x64(True):
             return CommitteeFlow(
                 **gaussian_classes(task, network),
@@ -106,16 +118,17 @@ class CommitteeTheory(Theory):
             )
 
 
-def check_gaussian(task: Discrimination, name: str, law: str) -> None:
-    """Refuse classes that a closed form for Gaussian data does not cover; it is named in the message."""
-    task.require_one(f"for {name}")
-    for stimulus in task.stimuli:
-        if law == "exact" and not isinstance(stimulus, (Gaussian, DenseGaussian)):
-            advice = "Use its `.gaussian_clone()`, or law='gaussian' to describe it by its covariance alone."
-            refuse(f"Every stimulus for {name}", stimulus, "Gaussian", advice)
-        if not stimulus.sign_symmetric:
-            got = Said(f"{stimulus!r}, which is not sign symmetric")
-            refuse(f"Every stimulus for {name}", got, "sign symmetric", "Use the coding by signs.")
+def gaussian_coverage(task: Discrimination, name: str, law: str) -> Coverage:
+    """Whether a closed form for Gaussian data, of this name, covers the classes."""
+    if reason := swept(name, task) or not_symmetric(name, task.stimuli):
+        return not_covered(reason)
+    other = [one for one in task.stimuli if not isinstance(one, (Gaussian, DenseGaussian))]
+    if other and law == "exact":
+        return not_covered(
+            f"Every stimulus for {name} must be Gaussian, got {show(other[0])}. Use its "
+            "`.gaussian_clone()`, or law='gaussian' to describe it by its covariance alone."
+        )
+    return APPROXIMATE if other else EXACT
 
 
 def gaussian_classes(task: Discrimination, network: Network) -> dict[str, Any]:
@@ -149,7 +162,7 @@ def law_field() -> Any:
     return declare("exact", Choice(("exact", "gaussian")), help=help)
 
 
-class GaussianCommittee(CommitteeTheory):
+class GaussianCommittee(AbstractCommittee):
     """K ReLU neurons on Gaussian data: exact loss, gradient and flow.
 
     Pairs of neurons enter through the arc-cosine kernel, E[1(S > 0) ReLU(T) X] included. Without biases.
@@ -167,19 +180,18 @@ class GaussianCommittee(CommitteeTheory):
     activations: ClassVar[tuple[str, ...]] = ("relu",)
     law: str = law_field()
 
-    def check(self, task: Discrimination, network: Network) -> None:
-        """Refuse what the closed form does not cover."""
-        super().check(task, network)
-        if getattr(network, "bias", "none") != "none":
-            refuse(
-                "`bias` of the network for GaussianCommittee",
-                network,
-                "none",
-                "ErfCommittee covers biases.",
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """ReLU neurons without biases."""
+        coverage = super().covers(task, network)
+        if coverage and getattr(network, "bias", "none") != "none":
+            return not_covered(
+                f"`bias` of the network for GaussianCommittee must be none, got {show(network)}. "
+                "ErfCommittee covers biases."
             )
+        return coverage
 
 
-class ErfCommittee(CommitteeTheory):
+class ErfCommittee(AbstractCommittee):
     """K sigmoidal neurons with biases on Gaussian data: erf in closed form, logistic and tanh by a Hermite series.
 
     Weights and trained biases flow together. Labels may be 0 and 1, ±1 or any others. With 48 terms the series of two

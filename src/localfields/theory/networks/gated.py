@@ -18,14 +18,14 @@ import scipy.linalg
 import scipy.optimize
 
 from ..._spec import Count, Row, declare
-from ...errors import Said, refuse
+from ...errors import Said, refuse, show
 from ...networks import GatedLinear, Network
 from ...networks.base import Params
 from ...networks.gates import Gates
-from ...tasks import EXACT, Discrimination
-from ..base import Flow, Theory, check_squares
+from ...tasks import Discrimination
+from ..base import Coverage, Flow, Theory, not_covered, not_squares, require, swept
 from ..checks.draws import jackknife
-from .moments import gate_moments
+from .moments import gate_moments, is_known, too_large
 
 DRAWS = 200_000  # of each class, where moments must be measured
 SMALLEST_MODE = (
@@ -228,7 +228,7 @@ def gated_solution(
         if not isinstance(value, kind):
             advice = "See `lf.Discrimination` and `lf.networks.gates`; a function of yours is a subclass of `Gates`."
             refuse(f"`{name}`", value, f"a {kind.__name__}", advice)
-    check_squares("gates", task)
+    require(not_squares("gates", task))
     if task.l1 != 0:
         refuse(
             "`l1` of the task",
@@ -320,40 +320,38 @@ class GatedFlow(Theory):
     )
     seed: int = declare(0, Count(0, 2**62), help="of those draws")
 
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """Gated linear networks under mean squared error; exact where no moment must be measured."""
+        # Of this class exactly: one derived from it may have another readout.
+        if type(network) is not GatedLinear:
+            return not_covered(
+                f"The network for GatedFlow must be a GatedLinear, got {show(network)}. "
+                "For example `lf.networks.GatedLinear()`."
+            )
+        gates, labels = network.gates, task.targets()[:, 0]
+        reason = not_squares("gates", task) or swept("gates", network)
+        if reason := reason or too_large(gates, task.size):
+            return not_covered(reason)
+        known = [
+            is_known(stimulus, gates, pulls=bool(label))
+            for stimulus, label in zip(task.stimuli, labels, strict=True)
+        ]
+        if not all(second for _, second in known):
+            if reason := too_large(gates, task.size, measured=True):
+                return not_covered(reason)
+        return Coverage(True, exact=all(first and second for first, second in known))
+
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Loss and gradient from the moments of the gated inputs."""
-        flow = _flow(task, network, self.draws, self.seed)
-        assert flow is not None
-        return flow
-
-
-def _flow(task: Discrimination, network: Network, draws: int | None, seed: int) -> Flow | None:
-    # Of this class exactly: one derived from it may have another readout.
-    if type(network) is not GatedLinear:
-        refuse(
-            "The network for GatedFlow",
-            network,
-            "a GatedLinear",
-            "For example `lf.networks.GatedLinear()`.",
-        )
-    check_squares("gates", task)
-    found = _groups(task, network.gates, draws, seed)
-    if found is None:
-        return None
-    with jax.enable_x64(True):
-        return QuadraticFlow(
-            second=jnp.asarray(found[0].mean(axis=0)),
-            first=jnp.asarray(found[1].mean(axis=0)),
-            constant=jnp.asarray(_constant(task)),
-            l1=jnp.asarray(float(task.l1)),
-            l2=jnp.asarray(float(task.l2)),
-        )
-
-
-def exact_flow(task: Discrimination, network: Network) -> Flow | None:
-    """The exact population gradient of a gated linear network, or None where it would have to be measured."""
-    plain = type(network) is GatedLinear and task.loss == "mse" and task.outputs == 1
-    return _flow(task, network, None, 0) if plain else None
-
-
-EXACT.append(exact_flow)
+        self.covers(task, network).require()
+        assert isinstance(network, GatedLinear)
+        found = _groups(task, network.gates, self.draws, self.seed)
+        assert found is not None
+        with jax.enable_x64(True):
+            return QuadraticFlow(
+                second=jnp.asarray(found[0].mean(axis=0)),
+                first=jnp.asarray(found[1].mean(axis=0)),
+                constant=jnp.asarray(_constant(task)),
+                l1=jnp.asarray(float(task.l1)),
+                l2=jnp.asarray(float(task.l2)),
+            )

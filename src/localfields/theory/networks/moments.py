@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.special
 
-from ...errors import Said, refuse
+from ...errors import InputError
 from ...lattice import shifted
 from ...marginals.base import normal_rule
 from ...networks.gates import Gates, Open
-from ...stimuli import NLGP, BlockPulse, Ising, SinglePulse, Stimulus
+from ...stimuli import NLGP, Ising, Stimulus
 from ...stimuli.gaussian import GaussianCopula
 from ..base import whole
 from ..checks.draws import GROUPS, draws
@@ -27,7 +27,7 @@ from ..responses.hypercube import (
 )
 from ..responses.ising import adaptive_response
 from ..responses.linear import LinearResponse
-from ..responses.pulse import LARGEST_NUMBER, LARGEST_TABLE, atoms, num_atoms, pulse_response
+from ..responses.pulse import atoms, no_table, pulse_response
 
 LARGEST = 4096  # neurons × sites: a matrix of 134 MB
 LARGEST_MEASURED = 1024  # of which there is one a group
@@ -61,13 +61,7 @@ def gate_moments(
     """
     size = gates.num_gates * stimulus.size
     if size > LARGEST:
-        got = Said(f"{gates.num_gates} × {stimulus.size}")
-        refuse(
-            "Neurons × sites of gates",
-            got,
-            f"at most {LARGEST}",
-            "Take fewer gates, or a smaller lattice.",
-        )
+        raise InputError(too_large(gates, stimulus.size))
     if isinstance(gates, Open) and stimulus.sign_symmetric:
         return Moments(np.zeros((1, size)), np.tile(whole(stimulus), (gates.copies,) * 2)[None])
     rows = _half_spaces(gates, stimulus)
@@ -84,11 +78,7 @@ def gate_moments(
         if num is None:
             return None
         if second is None and size > LARGEST_MEASURED:
-            got = Said(f"{gates.num_gates} × {stimulus.size}")
-            advice = "Only half-spaces one by one, or on elliptical data, are known without draws."
-            refuse(
-                "Neurons × sites of gates to measure", got, f"at most {LARGEST_MEASURED}", advice
-            )
+            raise InputError(too_large(gates, stimulus.size, measured=True))
         first, measured = _measured(stimulus, gates, num, seed, second is None)
         if second is None:  # both from the same draws: a regression on them, whatever its rank
             assert measured is not None
@@ -98,6 +88,31 @@ def gate_moments(
             first[:, k] = first[:, k] if one is None else one
         return Moments(first.reshape(GROUPS, -1), second[None])
     return Moments(np.concatenate([one for one in known if one is not None])[None], second[None])
+
+
+def too_large(gates: Gates, sites: int, measured: bool = False) -> str:
+    """Why there are too many neurons for the moments of their gates; empty if there are not."""
+    most = LARGEST_MEASURED if measured else LARGEST
+    if gates.num_gates * sites <= most:
+        return ""
+    advice = "Take fewer gates, or a smaller lattice."
+    if measured:
+        advice = "Only half-spaces one by one, or on elliptical data, are known without draws."
+    what = "Neurons × sites of gates to measure" if measured else "Neurons × sites of gates"
+    return f"{what} must be at most {most}, got {gates.num_gates} × {sites}. {advice}"
+
+
+def is_known(stimulus: Stimulus, gates: Gates, pulls: bool) -> tuple[bool, bool]:
+    """Whether the first and the second moment need no draws."""
+    if isinstance(gates, Open) and stimulus.sign_symmetric:
+        return True, True
+    if _can_list(stimulus):
+        return True, True
+    rows = _half_spaces(gates, stimulus)
+    if rows is None:
+        return False, False
+    alike = stimulus.elliptical or np.abs(rows - rows[0]).max() < ALIKE
+    return alike and (not pulls or all(has_response(stimulus, row) for row in rows)), alike
 
 
 def _half_spaces(gates: Gates, stimulus: Stimulus) -> np.ndarray | None:
@@ -114,6 +129,8 @@ def _half_spaces(gates: Gates, stimulus: Stimulus) -> np.ndarray | None:
 
 def known_response(stimulus: Stimulus, row: np.ndarray) -> np.ndarray | None:
     """E[1(⟨v, X⟩ > 0) X] of a sign-symmetric law where it is known, (size,); a tie counts one half."""
+    if not has_response(stimulus, row):
+        return None
     if stimulus.elliptical:
         seen = whole(stimulus) @ row
         return LinearResponse().slope_of(stimulus) * seen / math.sqrt(row @ seen)
@@ -122,15 +139,19 @@ def known_response(stimulus: Stimulus, row: np.ndarray) -> np.ndarray | None:
         if error > WORST_FOURIER and stimulus.size <= MOST_IN_HALVES:
             return meet_in_the_middle_response(row, stimulus.coupling)
         return found
-    if _is_pulse(stimulus):
+    if no_table(stimulus) == "":
         return pulse_response(row, stimulus)
-    if isinstance(stimulus, GaussianCopula) and np.count_nonzero(row) == 1:
-        site = int(np.abs(row).argmax())
-        at = [int(i) for i in np.unravel_index(site, stimulus.shape)]
-        return (
-            np.sign(row[site]) * shifted(site_response(stimulus), at, len(stimulus.shape)).ravel()
-        )
-    return None
+    assert isinstance(stimulus, GaussianCopula)
+    site = int(np.abs(row).argmax())
+    at = [int(i) for i in np.unravel_index(site, stimulus.shape)]
+    return np.sign(row[site]) * shifted(site_response(stimulus), at, len(stimulus.shape)).ravel()
+
+
+def has_response(stimulus: Stimulus, row: np.ndarray) -> bool:
+    """Whether E[1(⟨v, X⟩ > 0) X] of a sign-symmetric law is known in this direction."""
+    if stimulus.elliptical or isinstance(stimulus, Ising) or no_table(stimulus) == "":
+        return True
+    return isinstance(stimulus, GaussianCopula) and np.count_nonzero(row) == 1
 
 
 def site_response(stimulus: GaussianCopula) -> np.ndarray:
@@ -212,11 +233,9 @@ def _blocks(stimulus: Stimulus, rows: np.ndarray) -> np.ndarray | None:
     return np.block(blocks)
 
 
-def _is_pulse(stimulus: Stimulus) -> bool:
-    if not isinstance(stimulus, (SinglePulse, BlockPulse)):
-        return False
-    num = num_atoms(stimulus)
-    return num <= LARGEST_NUMBER and num * stimulus.size <= LARGEST_TABLE
+def _can_list(stimulus: Stimulus) -> bool:
+    small = isinstance(stimulus, Ising) and stimulus.size <= MOST_STATES
+    return small or no_table(stimulus) == ""
 
 
 def _listed(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray] | None:
@@ -224,7 +243,7 @@ def _listed(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray] | None:
     if isinstance(stimulus, Ising) and stimulus.size <= MOST_STATES:
         states = enumerate_states(stimulus.size)
         return states.astype(np.float64), ising_weights(states, stimulus.coupling)
-    return atoms(stimulus) if _is_pulse(stimulus) else None
+    return None if no_table(stimulus) else atoms(stimulus)
 
 
 def gated(gates: Gates, shape: tuple[int, ...], x: np.ndarray) -> np.ndarray:

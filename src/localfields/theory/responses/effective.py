@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -10,9 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._spec import Choice, Count, Row, declare
-from ...errors import Said, refuse
+from ...errors import refuse, show
 from ...stimuli import Stimulus
-from ..base import Covariance, NeuronTheory, Response, covariance_of
+from ..base import (
+    APPROXIMATE,
+    Covariance,
+    Coverage,
+    NeuronTheory,
+    Response,
+    covariance_of,
+    not_covered,
+    swept,
+)
 from ..checks.draws import Covariances
 from .amplifier import Amplifier
 
@@ -64,6 +73,8 @@ class EffectiveFlow(NeuronTheory):
         (2, 1, 40)
     """
 
+    priority: ClassVar[int] = -1  # it covers nearly everything: what is made for a case comes first
+
     amplifier: str = declare(
         "exact",
         Choice(("exact", "taylor", "samples")),
@@ -87,18 +98,28 @@ class EffectiveFlow(NeuronTheory):
                 "`order`", self.order, "odd", "The amplifier is an odd function: use 1, 3, 5, …."
             )
 
+    def covers_class(self, stimulus: Stimulus) -> Coverage:
+        """Every class whose sites have one variance and one law, known or sampled."""
+        if reason := swept("EffectiveFlow", stimulus):
+            return not_covered(reason)
+        variance = Covariances(stimulus).variances()
+        if np.ptp(variance) > 1e-9 * np.max(variance):
+            return not_covered(
+                "The sites of a stimulus for EffectiveFlow must be of one variance, got variances "
+                f"from {variance.min():.3g} to {variance.max():.3g}. Normalize every site."
+            )
+        if self.amplifier != "samples" and stimulus.marginal() is None:
+            return not_covered(
+                "Every stimulus for EffectiveFlow must be one with an exact marginal, got "
+                f"{show(stimulus)}, whose marginal is not known. Use EffectiveFlow(amplifier='samples')."
+            )
+        return APPROXIMATE
+
     def response(self, stimulus: Stimulus) -> EffectiveResponse:
         """The response of one class through its amplifier."""
+        self.covers_class(stimulus).require()
         covariance = Covariances(stimulus)
         variance = covariance.variances()
-        if np.ptp(variance) > 1e-9 * np.max(variance):
-            got = Said(f"variances from {variance.min():.3g} to {variance.max():.3g}")
-            refuse(
-                "The sites of a stimulus for EffectiveFlow",
-                got,
-                "of one variance",
-                "Normalize every site.",
-            )
         amplifier = self._amplifier(stimulus)
         with jax.enable_x64(True):
             if self.amplifier == "taylor":
@@ -117,10 +138,5 @@ class EffectiveFlow(NeuronTheory):
             )
             return Amplifier.of_samples(np.asarray(given, np.float64).ravel())
         law = stimulus.marginal()
-        if law is None:
-            got, advice = (
-                Said(f"{stimulus!r}, whose marginal is not known"),
-                "Use EffectiveFlow(amplifier='samples').",
-            )
-            refuse("Every stimulus for EffectiveFlow", got, "one with an exact marginal", advice)
+        assert law is not None, "see covers_class"
         return Amplifier(law)

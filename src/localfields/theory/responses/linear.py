@@ -15,12 +15,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._spec import Choice, declare
-from ...errors import Said, refuse
+from ...errors import Said, refuse, show
 from ...lattice import spectrum
 from ...networks import SingleNeuron
 from ...stimuli import DenseGaussian, Gaussian, Stimulus
 from ...tasks import Discrimination
-from ..base import Covariance, NeuronTheory, Response, check_neuron, covariance_of
+from ..base import (
+    APPROXIMATE,
+    EXACT,
+    Covariance,
+    Coverage,
+    NeuronTheory,
+    Response,
+    covariance_of,
+    not_a_neuron,
+    not_covered,
+    not_symmetric,
+    require,
+    swept,
+)
 
 GAUSSIAN_SLOPE = 1 / math.sqrt(2 * math.pi)
 
@@ -77,21 +90,29 @@ class LinearResponse(NeuronTheory):
         Raises:
             InputError: When the law is not elliptical, or has a mean.
         """
-        stimulus.require_one("for LinearResponse")
-        if not stimulus.sign_symmetric:
-            got = Said(f"{stimulus!r}, which is not sign symmetric")
-            refuse("A stimulus for LinearResponse", got, "sign symmetric", "Take away its mean.")
+        self.covers_class(stimulus).require()
         if self.slope == "gaussian" or isinstance(stimulus, (Gaussian, DenseGaussian)):
             return GAUSSIAN_SLOPE
         law = stimulus.marginal()
-        if not stimulus.elliptical or law is None:
-            got = Said(f"{stimulus!r}, which is not")
-            advice = (
-                "Use `EffectiveFlow`; or `stimulus.gaussian_clone()` or LinearResponse(slope='gaussian') for what "
-                "the covariance alone predicts."
-            )
-            refuse("A stimulus for LinearResponse", got, "elliptical", advice)
+        assert law is not None, "see covers_class"
         return law.mean_abs / (2 * law.sd)
+
+    def covers_class(self, stimulus: Stimulus) -> Coverage:
+        """Elliptical laws without a mean; with the Gaussian's slope all sign-symmetric ones."""
+        reason = swept("LinearResponse", stimulus) or not_symmetric("LinearResponse", [stimulus])
+        if reason:
+            return not_covered(reason)
+        if isinstance(stimulus, (Gaussian, DenseGaussian)):
+            return EXACT
+        if self.slope == "gaussian":
+            return APPROXIMATE
+        if not stimulus.elliptical or stimulus.marginal() is None:
+            return not_covered(
+                f"A stimulus for LinearResponse must be elliptical, got {show(stimulus)}, which is not. "
+                "Use `EffectiveFlow`; or `stimulus.gaussian_clone()` or LinearResponse(slope='gaussian') "
+                "for what the covariance alone predicts."
+            )
+        return EXACT
 
     def response(self, stimulus: Stimulus) -> Response:
         """The response of one class."""
@@ -137,7 +158,7 @@ class Pull:
 
 def check_waves(name: str, task: Discrimination) -> None:
     """Refuse a task of one ReLU neuron whose flow does not leave plane waves apart."""
-    check_neuron(name, task, SingleNeuron())  # pyright: ignore[reportCallIssue]
+    require(not_a_neuron(name, task, SingleNeuron()))  # pyright: ignore[reportCallIssue]
     if task.l1 != 0:
         refuse(
             f"`l1` for {name}", task.l1, "zero", "That penalty mixes all frequencies; use `solve`."

@@ -7,18 +7,18 @@ law, sign symmetry included.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import Said, refuse
+from ...errors import show
 from ...networks import Network
 from ...networks.base import Params
 from ...stimuli import BlockPulse, SinglePulse, Stimulus
 from ...tasks import Discrimination
-from ..base import Flow, Theory
+from ..base import EXACT, Coverage, Flow, Theory, not_covered, require, swept
 
 LARGEST_NUMBER = 200_000  # of atoms a class
 LARGEST_TABLE = 50_000_000  # numbers in one class's table of atoms: 400 MB
@@ -44,25 +44,31 @@ def atoms(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray]:
         (array([[1., 1., 0., 0.],
                [0., 0., 1., 1.]]), array([0.5, 0.5]))
     """
-    if not isinstance(stimulus, (SinglePulse, BlockPulse)):
-        advice = "Other laws are not finite sums; use another theory."
-        refuse("A stimulus with atoms", stimulus, "a SinglePulse or a BlockPulse", advice)
-    num = num_atoms(stimulus)
-    if num > LARGEST_NUMBER or num * stimulus.size > LARGEST_TABLE:
-        got = Said(f"{num} atoms on {stimulus.size} sites")
-        expected = f"one with at most {LARGEST_NUMBER} atoms and {LARGEST_TABLE} numbers in all"
-        refuse(
-            "A stimulus for a sum over atoms",
-            got,
-            expected,
-            "Take fewer lengths, or a smaller lattice.",
-        )
+    require(no_table(stimulus))
+    assert isinstance(stimulus, (SinglePulse, BlockPulse))
     covered = np.ones((1, 1))
     for intervals in _intervals(stimulus):
         covered = np.kron(covered, intervals)
     if stimulus.coding == "signs":
         covered = np.concatenate([2 * covered - 1, 1 - 2 * covered])
-    return covered, np.full(num, 1 / num)
+    return covered, np.full(len(covered), 1 / len(covered))
+
+
+def no_table(stimulus: Stimulus) -> str:
+    """Why the atoms of a stimulus cannot be listed; empty if they can."""
+    if not isinstance(stimulus, (SinglePulse, BlockPulse)):
+        return (
+            f"A stimulus with atoms must be a SinglePulse or a BlockPulse, got {show(stimulus)}. "
+            "Other laws are not finite sums; use another theory."
+        )
+    num = num_atoms(stimulus)
+    if num <= LARGEST_NUMBER and num * stimulus.size <= LARGEST_TABLE:
+        return ""
+    return (
+        f"A stimulus for a sum over atoms must be one with at most {LARGEST_NUMBER} atoms and "
+        f"{LARGEST_TABLE} numbers in all, got {num} atoms on {stimulus.size} sites. "
+        "Take fewer lengths, or a smaller lattice."
+    )
 
 
 def num_atoms(stimulus: SinglePulse | BlockPulse) -> int:
@@ -152,19 +158,17 @@ class ExactPulse(Theory):
         0.5
     """
 
+    priority: ClassVar[int] = 1
+
+    def covers(self, task: Discrimination, network: Network) -> Coverage:
+        """Any network on classes of pulses that do not have too many atoms."""
+        reason = network.wrong_outputs(task.outputs) or swept("ExactPulse", task, network)
+        reasons = [reason, *map(no_table, task.stimuli)]
+        return not_covered(next(filter(None, reasons))) if any(reasons) else EXACT
+
     def flow(self, task: Discrimination, network: Network) -> Flow:
-        """List the atoms of every class.
-
-        Args:
-            task: Classes of pulses, with any labels, proportions, loss and penalties; no swept numbers.
-            network: Any network.
-
-        Raises:
-            InputError: When a class is not a pulse, or has too many atoms.
-        """
-        network.check_outputs(task.outputs)
-        for value in (task, network):
-            value.require_one("for ExactPulse")
+        """List the atoms of every class."""
+        self.covers(task, network).require()
         return summed_flow(task, network, [atoms(stimulus) for stimulus in task.stimuli])
 
 
