@@ -142,6 +142,13 @@ class Mutant:
         return "\n".join(list(difflib.unified_diff(before, after, lineterm="", n=0))[3:])
 
 
+def is_text(node: ast.AST) -> bool:
+    """Whether an expression is a literal text."""
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+    )
+
+
 class _Finder(ast.NodeVisitor):
     """All mutants of one module."""
 
@@ -276,11 +283,9 @@ class _Finder(ast.NodeVisitor):
 
     def visit_BinOp(self, node) -> None:
         outermost, self.inside_arithmetic = not self.inside_arithmetic, True
-        literals = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp, ast.Dict)
-        plain = all(
-            not isinstance(side, literals)
-            and not (isinstance(side, ast.Constant) and isinstance(side.value, (str, bytes)))
-            for side in (node.left, node.right)
+        literals = (ast.List, ast.Tuple, ast.ListComp, ast.Dict)
+        plain = not any(
+            isinstance(side, literals) or is_text(side) for side in (node.left, node.right)
         )
         if plain and type(node.op) in self.ARITHMETIC:
             old, new, kind = self.ARITHMETIC[type(node.op)]
@@ -351,8 +356,8 @@ class _Finder(ast.NodeVisitor):
             plain = [a for a in node.args if not isinstance(a, ast.Starred)]
             if len(plain) == len(node.args):
                 for left, right in zip(plain[:-1], plain[1:], strict=True):
-                    if name in SYMMETRIC:
-                        continue
+                    if name in SYMMETRIC or is_text(left) != is_text(right):
+                        continue  # a text for a number would not run
                     span = self.span(left)[0], self.span(right)[1]
                     between = self.source[self.span(left)[1] : self.span(right)[0]].decode()
                     self.add("swap", node, self.text(right) + between + self.text(left), span)
@@ -503,7 +508,7 @@ def kill_marked(mark: str) -> None:
 
 def failures(output: str) -> list[str]:
     """The tests that pytest says failed."""
-    return re.findall(r"^(?:FAILED|ERROR) (\S+(?:\[.*?\](?= - |$))?)", output, flags=re.MULTILINE)
+    return re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, flags=re.MULTILINE)
 
 
 class Run:
