@@ -26,17 +26,17 @@ class FieldDocs(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """When the whole package is read, its classes are asked for what they declare."""
-        from localfields._spec import Spec, fields, text_of
+        from localfields._spec import Spec, fields
 
         for one in self.classes:
             real = getattr(importlib.import_module(one.module.path), one.name, None)
             if not (isinstance(real, type) and issubclass(real, Spec)):
                 continue
-            for field, say in fields(real):
+            for field in fields(real):
                 attribute = one.members.get(field.name)
                 if isinstance(attribute, griffe.Attribute) and not attribute.docstring:
-                    words = f"{say.symbol}: {say.help}" if say.symbol else say.help
+                    words = f"{field.symbol}: {field.help}" if field.symbol else field.help
                     attribute.docstring = griffe.Docstring(words, parent=attribute)
                     attribute.value = (
-                        text_of(say.kind, field.default) or None
+                        field.kind.text(field.default) or None
                     )  # not the declaration, a call

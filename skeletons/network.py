@@ -9,16 +9,16 @@ computes h, for single draws or for all shifts of one at once, so that every est
 import jax
 import jax.numpy as jnp  # noqa: F401 (for what you fill in)
 
-from localfields.fields import Count, declare
-from localfields.networks.base import Network, Params, init_field, init_scale_field
+from localfields.fields import Count, Real, Whole, declare
+from localfields.networks.base import INIT, INIT_SCALE, Network, Params
 
 
 class MyNetwork(Network):
     """One sentence: the output as a formula, and what it models."""
 
-    hidden: int = declare(2, Count(high=100_000), symbol="K", help="number of neurons")
-    init: str = init_field()
-    init_scale: float = init_scale_field()
+    hidden: Whole = declare(Count(high=100_000), default=2, symbol="K", help="number of neurons")
+    init: str = declare(INIT, default="glorot")
+    init_scale: Real = declare(INIT_SCALE, default=0.001)
 
     def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
         """Output of one input, (outputs,), from its preactivations h, (K,); no batch axis here.

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp  # noqa: F401 (for what you fill in)
 import numpy as np
 
-from localfields.fields import number
+from localfields.fields import LATTICE, Lattice, Real, declare, number
 from localfields.marginals import Marginal
-from localfields.stimuli.base import Stimulus, lattice_field
+from localfields.stimuli.base import Stimulus
 
 
 class MyStimulus(Stimulus):
@@ -23,8 +23,10 @@ class MyStimulus(Stimulus):
 
     # Fields are the specification: range, default, symbol and meaning are declared here and nowhere else. Numbers
     # may be swept, so that in `draw` they may be traced: no `if` on them there.
-    shape: tuple[int, ...] = lattice_field()  # most_axes=1 for a law that lives on a ring only
-    strength: float = number(0.5, low=0, high=1, symbol="q", help="what it does, in a few words")
+    shape: Lattice = declare(LATTICE, default=(40,))  # RING for what exists on a ring only
+    strength: Real = number(
+        default=0.5, low=0, high=1, symbol="q", help="what it does, in a few words"
+    )
 
     # What holds of the law. These are the defaults; the theories and the estimator `orbit` rely on them.
     # translation_invariant = sign_symmetric = weakly_dependent = True, elliptical = False; override with a property.

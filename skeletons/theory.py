@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from localfields.fields import number
+from localfields.fields import Real, number
 from localfields.stimuli import Stimulus
 from localfields.theory.base import Covariance, Coverage, NeuronTheory, Response, covariance_of
 
@@ -33,7 +33,7 @@ class MyResponse(Response):
 class MyTheory(NeuronTheory):
     """One sentence: what is assumed, and for which data it holds."""
 
-    factor: float = number(1.0, low=0, symbol="c", help="what it does, in a few words")
+    factor: Real = number(default=1.0, low=0, symbol="c", help="what it does, in a few words")
 
     def covers_class(self, stimulus: Stimulus) -> Coverage:
         """`EXACT` or `APPROXIMATE` for a class that the theory describes, else `not_covered` with the reason."""

@@ -54,11 +54,11 @@ def test_a_message_is_short_and_ends_like_a_sentence(name):
 
 def number_fields():
     return [
-        pytest.param(cls, field.name, say.kind, id=f"{family}/{name}-{field.name}")
+        pytest.param(cls, field.name, field.kind, id=f"{family}/{name}-{field.name}")
         for family in FAMILIES
         for name, cls in registered(family).items()
-        for field, say in fields(cls)
-        if isinstance(say.kind, Number)
+        for field in fields(cls)
+        if isinstance(field.kind, Number)
     ]
 
 
@@ -85,7 +85,10 @@ def test_declared_range_is_the_accepted_one(cls, field, kind):
 def test_every_family_has_declared_ranges(family):
     # The test above must have something to look at; kernels have no numbers of their own.
     found = [
-        kind for cls in registered(family).values() for _, say in fields(cls) for kind in [say.kind]
+        kind
+        for cls in registered(family).values()
+        for field in fields(cls)
+        for kind in [field.kind]
     ]
     ranged = [kind for kind in found if isinstance(kind, Number) and list(edges(kind))]
     assert len(ranged) >= {"stimulus": 10, "marginal": 13, "kernel": 0}[family]

@@ -32,15 +32,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from localfields._types import namespace, working_dtype
-from localfields.fields import Count, declare, number
-from localfields.marginals.base import SymmetricLaw, scale_field
-from localfields.stimuli.base import Stimulus, lattice_field
+from localfields.fields import LATTICE, Count, Lattice, Real, Whole, declare, number
+from localfields.marginals.base import SCALE, SymmetricLaw
+from localfields.stimuli.base import Stimulus
 
 
 class Arcsine(SymmetricLaw):
     """The law of a cosine of random phase."""
 
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     def size(self, v: Any, delta: Any) -> Any:
         xp, _ = namespace(v)
@@ -54,9 +54,11 @@ class Arcsine(SymmetricLaw):
 class RandomPhase(Stimulus):
     """A plane wave whose phase alone is random."""
 
-    shape: tuple[int, ...] = lattice_field()
-    amplitude: float = number(1.0, low=0, symbol="A", help="standard deviation", hint="A wave of no size is no wave.")
-    cycles: int = declare(1, Count(), symbol="m", help="cycles around each axis")
+    shape: Lattice = declare(LATTICE, default=(40,))
+    amplitude: Real = number(
+        default=1.0, low=0, symbol="A", help="standard deviation", hint="A wave of no size is no wave."
+    )
+    cycles: Whole = declare(Count(), default=1, symbol="m", help="cycles around each axis")
 
     def _phases(self) -> np.ndarray:
         return sum(2 * np.pi * self.cycles * s / n for s, n in zip(np.indices(self.shape), self.shape, strict=True))
@@ -118,7 +120,7 @@ def test_it_is_found_after_import(plugin):
     plain = {"type": "stimulus/random-phase", "shape": [8], "amplitude": 2.0, "cycles": 3}
     assert value.to_json() == plain
     assert repr(lf.from_json(json.loads(json.dumps(plain)))) == repr(value)
-    assert repr(value.replace(amplitude=1)) == "RandomPhase(shape=(8,), cycles=3)"
+    assert repr(value.replace(amplitude=1)) == "RandomPhase(shape=(8,), amplitude=1.0, cycles=3)"
     assert lf.stimuli.Copula(24, marginal_law="arcsine").marginal().kurtosis == pytest.approx(
         1.5, abs=1e-12
     )

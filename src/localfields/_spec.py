@@ -7,6 +7,7 @@ all read from that declaration.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import importlib
 import inspect
@@ -14,7 +15,7 @@ import math
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import equinox as eqx
 import jax
@@ -22,27 +23,32 @@ import numpy as np
 
 from ._kinds import Choice as Choice
 from ._kinds import Count as Count
+from ._kinds import Kind as Kind
 from ._kinds import Number as Number
 from ._kinds import Row as Row
 from ._kinds import Seeds as Seeds
 from ._kinds import Shape as Shape
-from .errors import Said, refuse, unknown
+from .errors import InputError, show, unknown
+
+LONGEST_REPR = 1024  # numbers of an array; longer ones are not for reading
 
 
 @dataclasses.dataclass(frozen=True)
-class Nested:
+class Nested(Kind):
     """Another specification, such as the marginal of a copula. `convert` may turn other values into one."""
 
     family: str
     convert: Callable[[str, Any], Any] | None = None
     static: ClassVar[bool] = False
-    metavar: ClassVar[str] = "NAME"
+    metavar = "NAME"
 
-    def check(self, name: str, value: Any) -> Spec:
-        """Return the specification, or refuse."""
+    def check(self, name: str, value: Any) -> Any:
+        """Return the specification, from one, its JSON form, or its text."""
         if isinstance(value, type) and issubclass(value, Spec):
-            got, advice = Said(f"the class {value.__name__}"), f"Call it: {value.__name__}()."
-            refuse(f"`{name}`", got, f"a {self.family}", advice)
+            raise InputError(
+                f"`{name}` must be a {self.family}, got the class {value.__name__}. "
+                f"Call it: {value.__name__}()."
+            )
         if self.convert is not None and not isinstance(value, Spec):
             value = self.convert(name, value)
         if isinstance(value, str):
@@ -50,86 +56,134 @@ class Nested:
         elif isinstance(value, dict):
             value = from_json(value)
         if not isinstance(value, Spec) or value.family != self.family:
-            refuse(
-                f"`{name}`",
-                value,
-                f"a {self.family}",
-                f"Choose one of: {', '.join(registered(self.family))}.",
+            raise InputError(
+                f"`{name}` must be a {self.family}, got {show(value)}. "
+                f"Choose one of: {', '.join(registered(self.family))}."
             )
         return value
 
     def parse(self, name: str, text: str) -> Spec:
-        """Read `laplace`, `algebraic:k=5` or `given:row=1,0.5,0.25,0.5` from the command line."""
-        kind, _, rest = text.partition(":")
-        cls = find(self.family, kind)
+        """Read `laplace`, `algebraic:k=5` or `given:row=1,0.5,0.25,0.5`."""
+        class_name, _, rest = text.partition(":")
         options: dict[str, str] = {}
-        key = ""
+        field = ""
         for part in rest.split(",") if rest else []:
-            name_of_field, equals, text_value = part.partition("=")
+            key, equals, value = part.partition("=")
             if not equals and options:  # more of a row: `given:row=1,0.5,0.25`
-                options[key] += f",{part}"
-                continue
-            key = name_of_field
-            options[key] = text_value
-        return from_text(cls, options)
+                options[field] += f",{part}"
+            else:
+                field = key
+                options[field] = value
+        return from_text(find(self.family, class_name), options)
 
     def text(self, value: Spec) -> str:
-        """As it is typed: `algebraic:k=5`."""
+        """Write `algebraic:k=5`."""
         options = ",".join(f"{name}={text}" for name, text in to_text(value).items())
         return f"{name_of(type(value))}:{options}" if options else name_of(type(value))
 
     def encode(self, value: Spec) -> dict[str, Any] | str:
-        """The JSON form; a value with nothing to tell is its name."""
+        """Write JSON; a class without fields is its name."""
         return to_json(value) if fields(type(value)) else name_of(type(value))
 
 
 @dataclasses.dataclass(frozen=True)
-class Many:
+class Many(Kind):
     """Several specifications of one family, such as the classes of a task."""
 
     family: str
     static: ClassVar[bool] = False
-    metavar: ClassVar[str] = "NAME"
+    typed: ClassVar[bool] = False
+    shown: ClassVar[bool] = True
+    metavar = "NAME"
 
-    def check(self, name: str, value: Any) -> tuple[Spec, ...]:
-        """Return a tuple of them, or refuse."""
-        if isinstance(value, Spec) or not isinstance(value, (tuple, list)):
-            value = (value,)
-        return tuple(Nested(self.family).check(name, one) for one in value)
+    def check(self, name: str, value: Any) -> tuple[Any, ...]:
+        """Return a tuple of them."""
+        parts = value if isinstance(value, (tuple, list)) else (value,)
+        return tuple(Nested(self.family).check(name, part) for part in parts)
 
     def encode(self, value: tuple[Spec, ...]) -> list[Any]:
-        """The JSON form."""
-        return [to_json(one) for one in value]
+        """Write a list of JSON objects."""
+        return [to_json(part) for part in value]
 
 
 @dataclasses.dataclass(frozen=True)
-class Declared:
-    """What a field says of itself, besides its name and default."""
+class Declaration:
+    """What fields of several classes have in common: kind, meaning and symbol, but not the default."""
 
-    kind: Any
+    kind: Kind
     help: str
     symbol: str = ""
 
 
-def declare(default: Any, kind: Any, *, help: str, symbol: str = "") -> Any:
-    """Declare a field of a specification."""
-    metadata = {"spec": Declared(kind, help, symbol)}
-    return eqx.field(default=default, static=kind.static, metadata=metadata)
+@dataclasses.dataclass(frozen=True)
+class DeclaredField:
+    """A declared field of a class."""
+
+    name: str
+    default: Any
+    kind: Any
+    help: str
+    symbol: str
+
+
+def declare(kind: Kind | Declaration, *, default: Any, help: str = "", symbol: str = "") -> Any:
+    """Declare a field of a specification.
+
+    Args:
+        kind: What it holds, such as `Count(high=100)` or `Choice(("relu", "linear"))`; or a shared `Declaration`.
+        default: Its value when none is given.
+        help: Its meaning, in a few words.
+        symbol: As in formulas.
+    """
+    if not isinstance(kind, Declaration):
+        kind = Declaration(kind, help, symbol)
+    return eqx.field(default=default, static=kind.kind.static, metadata={"declaration": kind})
 
 
 def number(
-    default: float, *, low=-math.inf, high=math.inf, closed=False, symbol="", help: str, hint=""
+    *,
+    default: float,
+    low: float = -math.inf,
+    high: float = math.inf,
+    closed: bool = False,
+    help: str,
+    symbol: str = "",
+    hint: str = "",
 ) -> Any:
-    """Declare a number; bounds are open unless `closed`."""
-    return declare(default, Number(low, high, closed, hint), help=help, symbol=symbol)
+    """Declare a number that can be swept; bounds are open unless `closed`."""
+    return declare(Number(low, high, closed, hint), default=default, help=help, symbol=symbol)
 
 
-def derived(make: Callable[[Any], Any]) -> Any:
-    """Declare a leaf computed once from the other fields (a table); it is no part of the specification."""
+def derived(make: Callable[[Any], Any], *, init: Literal[False] = False) -> Any:
+    """Declare a leaf computed once from the other fields, such as a table; it is not part of the specification."""
+    del init  # tells type checkers that the constructor has no such argument
     return eqx.field(default=None, metadata={"derive": make})
 
 
-class Spec(eqx.Module):
+if TYPE_CHECKING:
+
+    class Module(abc.ABC):
+        """Stands for equinox's, whose `dataclass_transform` knows no field specifiers of ours and is not frozen."""
+
+        __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    FieldType = TypeVar("FieldType")
+
+    def required(kind: type[FieldType]) -> FieldType:
+        """In an abstract class, a field of this type that every subclass declares."""
+        ...
+
+else:
+    Module = eqx.Module
+
+    def required(kind: Any) -> Any:
+        """In an abstract class, a field of this type that every subclass declares."""
+        # An annotation in the base class would make it a dataclass field, before those of the subclass.
+        return property(abc.abstractmethod(lambda self: None), doc="Declared by each subclass.")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(declare, number, derived))
+class Spec(Module):
     """A small frozen value whose declared fields are its whole specification."""
 
     family: ClassVar[str] = ""
@@ -142,29 +196,24 @@ class Spec(eqx.Module):
         if cls.family:
             known = _registry.setdefault(cls.family, {})
             other = known.get(name_of(cls), cls)
-            if (
-                other.__module__ != cls.__module__
-            ):  # of its own module it is a new version, as in a notebook
-                got = Said(
-                    f"a second {cls.__name__}, from {cls.__module__} after {other.__module__}"
-                )
-                refuse(
-                    f"The {cls.family} `{name_of(cls)}`",
-                    got,
-                    "the only one of its name",
-                    "Rename the class.",
+            # A second class of the same module is a new version, as in a notebook.
+            if other.__module__ != cls.__module__:
+                raise InputError(
+                    f"The {cls.family} `{name_of(cls)}` must be the only one of its name, got a second "
+                    f"{cls.__name__}, from {cls.__module__} after {other.__module__}. Rename the class."
                 )
             known[name_of(cls)] = cls
 
     def __repr__(self) -> str:
-        """The call that makes this value; fields at their defaults are left out, except the first."""
+        """The call that makes this value. Numbers and shapes are always shown, the rest where it is not the default."""
         parts = []
-        for position, (field, _) in enumerate(fields(type(self))):
+        for position, field in enumerate(fields(type(self))):
             value = getattr(self, field.name)
-            same = _same(value, field.default)
-            if position == 0 or not same:
+            if field.name == self.variadic:
+                parts += [_shown(part) for part in value]
+            elif field.kind.shown or position == 0 or not _same(value, field.default):
                 parts.append(f"{field.name}={_shown(value)}")
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{_unambiguous_name(type(self))}({', '.join(parts)})"
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -177,18 +226,18 @@ class Spec(eqx.Module):
         Example:
             >>> import localfields as lf
             >>> lf.stimuli.NLGP(40, gain=100).replace(gain=2)
-            NLGP(shape=(40,), gain=2.0)
+            NLGP(shape=(40,), xi=3.0, gain=2.0)
         """
-        now = {field.name: getattr(self, field.name) for field, _ in fields(type(self))}
-        return type(self)(**{**now, **changes})
+        values = {field.name: getattr(self, field.name) for field in fields(type(self))}
+        return type(self)(**{**values, **changes})
 
     def require_one(self, purpose: str) -> None:
-        """Refuse a sweep where one value is needed."""
+        """Raise `InputError` for a sweep where one value is needed."""
         for name, value in number_values(self):
             if np.ndim(value):
-                advice = "An array sweeps an ensemble in training; give one number here."
-                refuse(
-                    f"`{name}`", Said(f"{np.size(value)} values"), f"one number {purpose}", advice
+                raise InputError(
+                    f"`{name}` must be one number {purpose}, got {np.size(value)} values. "
+                    "An array sweeps an ensemble in training; give one number here."
                 )
 
     def to_json(self) -> dict[str, Any]:
@@ -217,61 +266,75 @@ _HOMES = {
 
 
 def _initializer(cls: type[Spec]) -> Callable[..., None]:
+    """An initializer that normalizes and checks, with a signature from the declared fields."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         for name, value in _bind(cls, args, kwargs).items():
             setattr(self, name, value)
         for field in dataclasses.fields(cls):
             if "derive" in field.metadata:
                 make, count = field.metadata["derive"], num_members(self)
-                made = (
-                    make(self)
-                    if count is None
-                    else np.stack([make(member(self, m)) for m in range(count)])
-                )
-                setattr(self, field.name, made)
+                if count is None:
+                    leaf = make(self)
+                else:
+                    leaf = np.stack([make(member(self, index)) for index in range(count)])
+                setattr(self, field.name, leaf)
 
+    # The class is not a dataclass yet: inherited fields come first, then those of its own body.
+    declared: dict[str, dataclasses.Field] = {}
+    for base in reversed(cls.__mro__[1:]):
+        declared |= getattr(base, "__dataclass_fields__", {})
+    for name in inspect.get_annotations(cls):
+        if isinstance(cls.__dict__.get(name), dataclasses.Field):
+            declared[name] = cls.__dict__[name]
+    annotations = {
+        k: v for base in reversed(cls.__mro__) for k, v in inspect.get_annotations(base).items()
+    }
+    kind = (
+        inspect.Parameter.KEYWORD_ONLY if cls.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    for name, annotation in inspect.get_annotations(cls).items():
-        default = cls.__dict__.get(name)
-        if isinstance(default, dataclasses.Field) and "spec" in default.metadata:
-            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for name, field in declared.items():
+        if name == cls.variadic:
             parameters.append(
-                inspect.Parameter(name, kind, default=default.default, annotation=annotation)
+                inspect.Parameter(
+                    name, inspect.Parameter.VAR_POSITIONAL, annotation=annotations[name]
+                )
             )
-    __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        elif "declaration" in field.metadata:
+            parameters.append(
+                inspect.Parameter(name, kind, default=field.default, annotation=annotations[name])
+            )
+    __init__.__signature__ = inspect.Signature(parameters)  # read by `inspect`
     __init__.__doc__ = None
     return __init__
 
 
 def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Checked values of all fields, from what the constructor was given."""
     declared = fields(cls)
-    names = [field.name for field, _ in declared]
+    names = [field.name for field in declared]
     if cls.variadic and args:
         args, kwargs = (), {cls.variadic: args, **kwargs}
     if len(args) > len(names):
-        advice = f"They are {', '.join(names)}." if names else "It has no fields."
-        refuse(
-            f"The number of values for {cls.__name__}", len(args), f"at most {len(names)}", advice
+        raise InputError(
+            f"The number of values for {cls.__name__} must be at most {len(names)}, got {len(args)}. "
+            + (f"They are {', '.join(names)}." if names else "It has no fields.")
         )
     _check_names(cls, kwargs)
     given = dict(zip(names, args, strict=False))
     for name in given:
         if name in kwargs:
-            refuse(
-                f"`{name}`",
-                Said("two values"),
-                "given once",
-                "Give it by position or by name, not both.",
+            raise InputError(
+                f"`{name}` must be given once, got two values. "
+                "Give it by position or by name, not both."
             )
-    given |= kwargs
-    for field, _ in declared:
-        given.setdefault(field.name, field.default)
-    given = cls.normalize_fields(given)
-    return {field.name: say.kind.check(field.name, given[field.name]) for field, say in declared}
+    given = cls.normalize_fields({field.name: field.default for field in declared} | given | kwargs)
+    return {field.name: field.kind.check(field.name, given[field.name]) for field in declared}
 
 
 def _check_names(cls: type[Spec], given: Iterable[Any]) -> None:
-    names = [field.name for field, _ in fields(cls)]
+    names = [field.name for field in fields(cls)]
     for name in given:
         if name not in names:
             unknown(f"A field of {cls.__name__}", name, names)
@@ -287,35 +350,39 @@ def _same(value: Any, default: Any) -> bool:
 
 def _shown(value: Any) -> str:
     if isinstance(value, (np.ndarray, jax.Array)):
-        # Fields to start from can be pasted back; a table of thousands of numbers is not for reading.
-        return (
-            repr(np.asarray(value).tolist())
-            if np.size(value) <= 1024
-            else f"<array of shape {np.shape(value)}>"
-        )
+        if np.size(value) > LONGEST_REPR:
+            return f"<array of shape {np.shape(value)}>"
+        return repr(np.asarray(value).tolist())
     return repr(value)
 
 
-def fields(cls: type[Spec]) -> list[tuple[dataclasses.Field, Declared]]:
-    """Return the declared fields of a specification class, in the order its body declares them."""
-    order = list(inspect.get_annotations(cls))
-    declared = [
-        (field, field.metadata["spec"])
-        for field in dataclasses.fields(cls)
-        if "spec" in field.metadata
-    ]
-    return sorted(
-        declared, key=lambda pair: order.index(pair[0].name) if pair[0].name in order else -1
-    )
+def _unambiguous_name(cls: type[Spec]) -> str:
+    """`marginals.StudentT`, since there is a stimulus of that name; else the name alone."""
+    same = [family for family, known in _registry.items() if name_of(cls) in known]
+    if len(same) < 2:
+        return cls.__name__
+    return f"{cls.__module__.removeprefix('localfields.').partition('.')[0]}.{cls.__name__}"
+
+
+def fields(cls: type[Spec]) -> list[DeclaredField]:
+    """Return the declared fields of a specification class: inherited ones, then its own."""
+    declared = []
+    for field in dataclasses.fields(cls):
+        if "declaration" in field.metadata:
+            own = field.metadata["declaration"]
+            declared.append(
+                DeclaredField(field.name, field.default, own.kind, own.help, own.symbol)
+            )
+    return declared
 
 
 def number_values(value: Spec) -> Iterator[tuple[str, Any]]:
     """Yield the name and value of every number field, those of nested specifications too."""
-    for field, say in fields(type(value)):
-        one = getattr(value, field.name)
-        if isinstance(say.kind, Number):
-            yield field.name, one
-        for part in one if isinstance(one, tuple) else (one,):
+    for field in fields(type(value)):
+        current = getattr(value, field.name)
+        if isinstance(field.kind, Number):
+            yield field.name, current
+        for part in current if isinstance(current, tuple) else (current,):
             if isinstance(part, Spec):
                 yield from number_values(part)
 
@@ -324,18 +391,15 @@ def num_members(value: Spec) -> int | None:
     """Length of the arrays that sweep this specification's numbers, or None when there are none.
 
     Raises:
-        InputError: When two sweeps have different lengths.
+        InputError: If two sweeps have different lengths.
     """
-    found = [(name, len(given)) for name, given in number_values(value) if np.ndim(given) == 1]
-    if len({count for _, count in found}) > 1:
-        lengths = ", ".join(f"{name} has {count}" for name, count in found)
-        refuse(
-            "Swept numbers",
-            Said(lengths),
-            "of one length",
-            "Repeat the shorter ones, one value a member.",
+    lengths = [(name, len(swept)) for name, swept in number_values(value) if np.ndim(swept) == 1]
+    if len({count for _, count in lengths}) > 1:
+        raise InputError(
+            f"Swept numbers must be of one length, got {', '.join(f'{name} has {count}' for name, count in lengths)}. "
+            "Repeat the shorter ones, one value per member."
         )
-    return found[0][1] if found else None
+    return lengths[0][1] if lengths else None
 
 
 def member(value: Any, index: int) -> Any:
@@ -344,12 +408,12 @@ def member(value: Any, index: int) -> Any:
         return tuple(member(part, index) for part in value)
     if not isinstance(value, Spec):
         return value
-    changes = {}
-    for field, say in fields(type(value)):
-        given = getattr(value, field.name)
-        swept = isinstance(say.kind, Number) and np.ndim(given) == 1
-        changes[field.name] = float(given[index]) if swept else member(given, index)
-    return type(value)(**changes)
+    values = {}
+    for field in fields(type(value)):
+        current = getattr(value, field.name)
+        swept = isinstance(field.kind, Number) and np.ndim(current) == 1
+        values[field.name] = float(current[index]) if swept else member(current, index)
+    return type(value)(**values)
 
 
 def swept_leaves(value: Any) -> Any:
@@ -359,10 +423,10 @@ def swept_leaves(value: Any) -> Any:
         parent = value
         for step in path[:-1]:
             parent = getattr(parent, step.name) if hasattr(step, "name") else parent[step.idx]
-        field = parent.__dataclass_fields__[path[-1].name]
-        if "derive" in field.metadata:
+        metadata = parent.__dataclass_fields__[path[-1].name].metadata
+        if "derive" in metadata:
             return num_members(parent) is not None
-        return isinstance(field.metadata["spec"].kind, Number) and np.ndim(leaf) == 1
+        return isinstance(metadata["declaration"].kind, Number) and np.ndim(leaf) == 1
 
     return jax.tree_util.tree_map_with_path(is_swept, value)
 
@@ -392,7 +456,7 @@ def attribute(room: str, family: str, name: str) -> type[Spec]:
 
 
 def find(family: str, name: str) -> type[Spec]:
-    """Return the class of that name, or refuse with the nearest one."""
+    """Return the class of that name."""
     known = registered(family)
     if not isinstance(name, str) or name not in known:
         unknown(f"The {family}", name, known)
@@ -402,8 +466,8 @@ def find(family: str, name: str) -> type[Spec]:
 def to_json(value: Spec) -> dict[str, Any]:
     """Return a specification as plain values: `{"type": "stimulus/nlgp", "shape": [40], …}`."""
     plain: dict[str, Any] = {"type": f"{value.family}/{name_of(type(value))}"}
-    for field, say in fields(type(value)):
-        plain[field.name] = say.kind.encode(getattr(value, field.name))
+    for field in fields(type(value)):
+        plain[field.name] = field.kind.encode(getattr(value, field.name))
     return plain
 
 
@@ -414,21 +478,24 @@ def from_json(plain: Any) -> Any:
         plain: What `to_json` returned, or the same after a trip through a JSON text.
 
     Raises:
-        InputError: When the type or a field is unknown, or a value is illegal.
+        InputError: If the type or a field is unknown, or a value is illegal.
 
     Example:
         >>> import localfields as lf
         >>> lf.from_json({"type": "stimulus/nlgp", "shape": [40], "gain": 100})
-        NLGP(shape=(40,), gain=100.0)
+        NLGP(shape=(40,), xi=3.0, gain=100.0)
     """
     example = 'For example {"type": "stimulus/nlgp", "shape": [40]}.'
     if not isinstance(plain, dict):
-        refuse("A specification", plain, "a JSON object", example)
-    head = plain.get("type")
-    if not isinstance(head, str) or head.partition("/")[0] not in {*_HOMES, *_registry}:
-        families = ", ".join(f"{family}/…" for family in sorted({*_HOMES, *_registry}))
-        refuse("The `type` of a specification", head, f"one of {families}", example)
-    family, _, name = head.partition("/")
+        raise InputError(f"A specification must be a JSON object, got {show(plain)}. {example}")
+    known = {*_HOMES, *_registry}
+    family, _, name = str(plain.get("type")).partition("/")
+    if not isinstance(plain.get("type"), str) or family not in known:
+        families = ", ".join(f"{family}/…" for family in sorted(known))
+        raise InputError(
+            f"The `type` of a specification must be one of {families}, "
+            f"got {show(plain.get('type'))}. {example}"
+        )
     cls = find(family, name)
     given = {key: value for key, value in plain.items() if key != "type"}
     _check_names(cls, given)
@@ -443,32 +510,22 @@ def from_text(cls: type[Spec], options: dict[str, str]) -> Any:
 
 def parse_fields(cls: type[Spec], texts: Mapping[str, str]) -> dict[str, Any]:
     """Values of some fields of a class, from their texts."""
-    kinds = {field.name: say.kind for field, say in fields(cls)}
+    kinds = {field.name: field.kind for field in fields(cls)}
     return {name: kinds[name].parse(name, text) for name, text in texts.items()}
 
 
 def to_text(value: Spec) -> dict[str, str]:
     """What `from_text` reads: the fields that are not at their defaults, as they are typed."""
-    given = ((field, say, getattr(value, field.name)) for field, say in fields(type(value)))
+    current = [(field, getattr(value, field.name)) for field in fields(type(value))]
     return {
-        field.name: text_of(say.kind, now)
-        for field, say, now in given
-        if not _same(now, field.default)
+        field.name: field.kind.text(now) for field, now in current if not _same(now, field.default)
     }
 
 
-def text_of(kind: Any, value: Any) -> str:
-    """A value as it is typed; kinds that are not typed as Python writes them have a `text` of their own."""
-    if hasattr(kind, "text"):
-        return kind.text(value)
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
 def discover(package: str, path: Sequence[str]) -> Iterator[str]:
-    """Import every module of a folder of variants, so that a new file needs no other change (`_name` is no variant)."""
+    """Import every module of a folder of variants, so that a new file needs no other change; not those named `_…`."""
     for module in pkgutil.walk_packages(path, f"{package}."):
         name = module.name.removeprefix(f"{package}.")
-        if name.rpartition(".")[2].startswith("_"):
-            continue
-        importlib.import_module(module.name)
-        yield name
+        if not name.rpartition(".")[2].startswith("_"):
+            importlib.import_module(module.name)
+            yield name

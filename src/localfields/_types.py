@@ -1,4 +1,4 @@
-"""The choice between numpy and jax by what is given, and the precision of draws.
+"""Types of fields and arguments, and the choice between numpy and jax by what is given.
 
 Exact statistics are computed in numpy at float64; the same formulas run in compiled simulation code on traced
 arrays. Code that serves both asks `namespace` which one it is in.
@@ -6,13 +6,52 @@ arrays. Code that serves both asks `namespace` which one it is in.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
 import scipy.special
+
+Value = TypeVar("Value", covariant=True)
+Given = TypeVar("Given", contravariant=True)
+
+
+class Field(Generic[Value, Given]):
+    """Annotates a declared field whose constructor argument is of a wider type than its value.
+
+    `shape: Field[tuple[int, ...], int | Sequence[int]]` holds a tuple, and `Ising(40)` is legal. Type checkers take
+    the type of a dataclass argument from `__set__` and that of the attribute from `__get__`; nothing of it runs.
+    """
+
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: object, owner: Any = None) -> Value: ...
+
+        def __set__(self, instance: Any, value: Given) -> None: ...
+
+
+# What may be given for a number that can be swept, a whole number (1e4, too), a lattice, and an array.
+RealLike = float | np.number | np.ndarray | jax.Array | Sequence[float]
+WholeLike = int | float | np.integer
+LatticeLike = int | np.integer | Sequence[int] | np.ndarray
+ArrayLike = (
+    np.ndarray
+    | jax.Array
+    | Sequence[float]
+    | Sequence[Sequence[float]]
+    | Sequence[Sequence[Sequence[float]]]
+    | Sequence[np.ndarray]
+)
+
+Real = Field[float, RealLike]
+Scalar = Field[float, "float | np.number"]  # one number that all members share
+Whole = Field[int, WholeLike]
+Lattice = Field[tuple[int, ...], LatticeLike]
+Array = Field[np.ndarray, ArrayLike]
+Seed = Field["int | tuple[int, ...]", "int | np.integer | Sequence[int] | np.ndarray"]
 
 
 def namespace(*values: Any) -> tuple[Any, Any]:

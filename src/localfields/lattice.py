@@ -11,7 +11,7 @@ import abc
 import functools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -19,7 +19,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._spec import Number, Row, Shape, Spec, declare
-from ._types import namespace
+from ._types import Array, ArrayLike, Field, namespace
 from .errors import InputError, shorten, show
 
 # A dense root is one small matrix product per axis: measured faster than two FFTs up to this many sites an axis.
@@ -251,8 +251,8 @@ class Periodized(Kernel):
 class Given(Kernel):
     """A kernel given by its row: the correlation at each displacement, of the lattice's shape."""
 
-    row: np.ndarray = declare(
-        (1.0, 0.0), Row(axes=None), symbol="C", help="correlation at each displacement"
+    row: Array = declare(
+        Row(axes=None), default=(1.0, 0.0), symbol="C", help="correlation at each displacement"
     )
 
     def spectra(self, shape: tuple[int, ...], xi: Any) -> list[Any]:
@@ -262,6 +262,10 @@ class Given(Kernel):
     def distortion(self, shape: tuple[int, ...], xi: Any) -> float:
         """Largest change of an entry of the row."""
         return float(np.abs(self.correlation(shape, xi) - self.row).max())
+
+
+KernelLike = Kernel | str | Mapping[str, Any] | Callable[[np.ndarray], Any] | ArrayLike
+KernelField = Field[Kernel, KernelLike]  # a kernel, its name, a function of d/ξ, or a row
 
 
 def _gaussian_row(n: int, xi: Any) -> Any:
@@ -279,7 +283,7 @@ def positive_part(eigenvalues: Any) -> Any:
     return kept / kept.mean()
 
 
-def settle_kernel(given: dict[str, Any]) -> dict[str, Any]:
+def normalize_kernel(given: dict[str, Any]) -> dict[str, Any]:
     """Turn a function of distance, or an array, given as `kernel` into a `Given` row."""
     kernel = given["kernel"]
     if isinstance(kernel, (Spec, str, dict, type)):

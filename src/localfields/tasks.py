@@ -7,8 +7,8 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,6 +19,7 @@ from ._prng import START, member_keys
 from ._spec import (
     Choice,
     Count,
+    Kind,
     Many,
     Row,
     Spec,
@@ -28,7 +29,7 @@ from ._spec import (
     number,
     swept_leaves,
 )
-from ._types import working_dtype
+from ._types import Field, Real, RealLike, working_dtype
 from .errors import InputError, show, unknown_name
 from .networks import Network
 from .networks.base import Params
@@ -39,11 +40,10 @@ LABELS = ("zero-one", "signs", "one-hot")
 
 
 @dataclasses.dataclass(frozen=True)
-class Labels:
+class Labels(Kind):
     """How classes are coded: by a name, or one number a class."""
 
-    static: ClassVar[bool] = True
-    metavar: ClassVar[str] = " | ".join(LABELS)
+    metavar = " | ".join(LABELS)
 
     def check(self, name: str, value: Any) -> str | tuple[float, ...]:
         """Return the name or the numbers, or refuse."""
@@ -57,17 +57,12 @@ class Labels:
         """Read a name, or numbers joined by commas."""
         return self.check(name, _split_numbers(text) or text)
 
-    def encode(self, value: str | tuple[float, ...]) -> Any:
-        """The JSON form."""
-        return value if isinstance(value, str) else list(value)
-
 
 @dataclasses.dataclass(frozen=True)
-class Proportions:
+class Proportions(Kind):
     """How often each class is shown; empty for equally often."""
 
-    static: ClassVar[bool] = True
-    metavar: ClassVar[str] = "P,Q,…"
+    metavar = "P,Q,…"
 
     def check(self, name: str, value: Any) -> tuple[float, ...]:
         """Return positive numbers that sum to one, or refuse."""
@@ -84,10 +79,6 @@ class Proportions:
     def parse(self, name: str, text: str) -> tuple[float, ...]:
         """Read numbers joined by commas."""
         return self.check(name, _split_numbers(text) or text)
-
-    def encode(self, value: tuple[float, ...]) -> list[float]:
-        """The JSON form."""
-        return list(value)
 
 
 def _numbers(name: str, value: Any, advice: str) -> tuple[float, ...]:
@@ -126,28 +117,46 @@ class Discrimination(Spec):
     variadic: ClassVar[str] = "stimuli"
 
     stimuli: tuple[Stimulus, ...] = declare(
-        (NLGP((40,), xi=1.0), NLGP((40,), xi=3.0)),
         Many("stimulus"),
+        default=(NLGP((40,), xi=1.0), NLGP((40,), xi=3.0)),
         help="the classes, in the order of their labels",
     )
-    labels: str | tuple[float, ...] = declare(
-        "zero-one", Labels(), symbol="y", help="0, 1, …; signs −1 … 1; one-hot; or a number a class"
+    labels: Field[str | tuple[float, ...], str | Sequence[float] | np.ndarray] = declare(
+        Labels(),
+        default="zero-one",
+        symbol="y",
+        help="0, 1, …; signs −1 … 1; one-hot; or a number a class",
     )
-    proportions: tuple[float, ...] = declare(
-        (), Proportions(), symbol="p", help="how often each class is shown; equally if empty"
+    proportions: Field[tuple[float, ...], Sequence[float] | np.ndarray] = declare(
+        Proportions(),
+        default=(),
+        symbol="p",
+        help="how often each class is shown; equally if empty",
     )
     loss: str = declare(
-        "mse",
         Choice(LOSSES),
+        default="mse",
         symbol="L",
         help="mean of (ŷ − y)², cross-entropy, or mean of |ŷ − y|",
     )
-    l1: float = number(
-        0.0, low=0, closed=True, symbol="λ₁", help="penalty on Σ|w| of the receptive fields"
+    l1: Real = number(
+        default=0.0, low=0, closed=True, symbol="λ₁", help="penalty on Σ|w| of the receptive fields"
     )
-    l2: float = number(
-        0.0, low=0, closed=True, symbol="λ₂", help="penalty on Σw² of the receptive fields"
+    l2: Real = number(
+        default=0.0, low=0, closed=True, symbol="λ₂", help="penalty on Σw² of the receptive fields"
     )
+
+    if TYPE_CHECKING:  # the stimuli by position, which no dataclass field can say
+
+        def __init__(
+            self,
+            *stimuli: Stimulus,
+            labels: str | Sequence[float] | np.ndarray = "zero-one",
+            proportions: Sequence[float] | np.ndarray = (),
+            loss: str = "mse",
+            l1: RealLike = 0.0,
+            l2: RealLike = 0.0,
+        ) -> None: ...
 
     def __check_init__(self):
         """Refuse classes that do not fit together."""

@@ -10,7 +10,7 @@ import pytest
 
 import localfields as lf
 from localfields import InputError
-from localfields._spec import Spec, declare, registered
+from localfields._spec import Kind, Spec, declare, registered
 from localfields.app.limits import PLAIN, Limits, check_kinds, record_bytes
 
 from .helpers import experiment
@@ -251,14 +251,12 @@ def test_classes_that_open_files_are_known_by_their_fields():
     assert {"samples", "image-patches"} <= odd and "nlgp" not in odd
 
     @dataclasses.dataclass(frozen=True)
-    class Path:
-        static = True
-
+    class Path(Kind):
         def check(self, name, value):
             return value
 
     class Lurking(Spec):
-        place: str = declare("", Path(), help="a file")
+        place: str = declare(Path(), default="", help="a file")
 
     assert Path not in PLAIN
     with pytest.raises(InputError, match="Lurking, whose `place` may name a file"):

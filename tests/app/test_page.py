@@ -97,11 +97,11 @@ def test_a_scale_is_widened_for_a_value_outside():
 @pytest.mark.parametrize("name", STIMULI)
 def test_every_place_of_every_slider_is_legal(name):
     """A stimulus of one's own gets sliders too: all that they can say must be allowed by its fields."""
-    for field, declared in fields(registered("stimulus")[name]):
-        if isinstance(declared.kind, (Number, Count)):
-            scale = scale_of(declared.kind, float(field.default))
+    for field in fields(registered("stimulus")[name]):
+        if isinstance(field.kind, (Number, Count)):
+            scale = scale_of(field.kind, float(field.default))
             for position in range(0, POSITIONS + 1, 10):
-                declared.kind.check(field.name, scale.value(position))
+                field.kind.check(field.name, scale.value(position))
 
 
 def make_controls(texts, told=None):

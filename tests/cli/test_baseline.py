@@ -47,7 +47,7 @@ def test_arrays_are_those_of_the_python_call(capsys):
 def test_every_method_takes_one_law(name, capsys):
     steps = (
         ["--steps", "4"]
-        if "steps" in {field.name for field, _ in fields(registered("baseline")[name])}
+        if "steps" in {field.name for field in fields(registered("baseline")[name])}
         else []
     )
     main(["baseline", name, "ising", *KUR[3:], *steps, "--members", "2"])
@@ -131,6 +131,6 @@ def test_options_of_methods_and_stimuli_do_not_meet():
     of_fit = {"samples", "members", "seed", "proportions", "out", "plot", "overwrite"}
     assert len(vars(lf.baselines) and registered("baseline")) >= 5
     for method in registered("baseline").values():
-        names = {field.name for field, _ in fields(method)} | of_fit
+        names = {field.name for field in fields(method)} | of_fit
         for stimulus in registered("stimulus").values():
-            assert not names & {field.name for field, _ in fields(stimulus)}, (method, stimulus)
+            assert not names & {field.name for field in fields(stimulus)}, (method, stimulus)

@@ -183,11 +183,11 @@ def test_help_of_a_stimulus_tells_its_fields(name, capsys):
     out = " ".join(capsys.readouterr().out.replace("│", " ").split())
     cls = registered("stimulus")[name]
     typed = [
-        (field.name, say) for field, say in fields(cls) if not isinstance(say.kind, Row)
+        field for field in fields(cls) if not isinstance(field.kind, Row)
     ]  # arrays: from Python
-    assert "shape" in (typed[0][0], typed[1][0])  # or the data, and then their shape
-    for field, say in typed:
-        symbol = f"{say.symbol}: " if say.symbol else ""
-        assert f"--{field.replace('_', '-')} {say.kind.metavar} {symbol}{say.help}" in out
+    assert "shape" in (typed[0].name, typed[1].name)  # or the data, and then their shape
+    for field in typed:
+        symbol = f"{field.symbol}: " if field.symbol else ""
+        assert f"--{field.name.replace('_', '-')} {field.kind.metavar} {symbol}{field.help}" in out
     assert cls.__doc__.split("\n")[0].split(":")[0] in out
     assert all(f"--{option}" in out for option in ("num", "seed", "out", "plot", "overwrite"))

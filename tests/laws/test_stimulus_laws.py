@@ -69,7 +69,7 @@ def examples(cls, shape):
         },
     }
     short = {}
-    if "xi" in {field.name for field, _ in fields(cls)}:
+    if "xi" in {field.name for field in fields(cls)}:
         short = {"xi": 0.8} if len(shape) == 1 else {"xi": 0.8, "kernel": "periodized"}
     extra = more.get(cls, {}) if first else {}
     return {"plain": short} | {name: short | arguments for name, arguments in extra.items()}
@@ -94,11 +94,11 @@ def perturbed(stimulus):
     def larger(value):
         return 1.05 * value if value else 0.05
 
-    for field, say in fields(type(stimulus)):
+    for field in fields(type(stimulus)):
         value = getattr(stimulus, field.name)
-        if isinstance(say.kind, Number):
+        if isinstance(field.kind, Number):
             yield field.name, stimulus.replace(**{field.name: larger(value)})
-        if isinstance(say.kind, Nested):
+        if isinstance(field.kind, Nested):
             for inner, told in fields(type(value)):
                 if isinstance(told.kind, Number):
                     changed = value.replace(**{inner.name: larger(getattr(value, inner.name))})

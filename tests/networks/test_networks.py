@@ -160,7 +160,7 @@ COUNT = 2  # draws a class
 
 def variants(cls):
     """The network at its defaults, then with each other activation, then with each other choice that it has."""
-    kinds = {field.name: say.kind for field, say in fields(cls)}
+    kinds = {field.name: field.kind for field in fields(cls)}
     base = {name: value for name, value in (("hidden", 6), ("bias_value", 0.3)) if name in kinds}
     found = [cls(**base)]
     for name, kind in kinds.items():

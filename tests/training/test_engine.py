@@ -13,7 +13,8 @@ import localfields as lf
 from localfields import _spec
 from localfields._prng import member_keys
 from localfields._spec import number
-from localfields.stimuli.base import Stimulus, lattice_field
+from localfields.fields import Lattice, Real, declare
+from localfields.stimuli.base import LATTICE, Stimulus
 from localfields.training import engine, loop
 from localfields.trajectory import inverse_participation_ratio, peak_position
 
@@ -147,9 +148,9 @@ def faulty():
     """A stimulus, known for the time of the test, some of whose batches are not numbers."""
 
     class Faulty(Stimulus):
-        shape: tuple[int, ...] = lattice_field((8,))
-        chance: float = number(
-            0.0, low=0, high=1, closed=True, help="how often a batch is not a number"
+        shape: Lattice = declare(LATTICE, default=(8,))
+        chance: Real = number(
+            default=0.0, low=0, high=1, closed=True, help="how often a batch is not a number"
         )
 
         def draw(self, key, num):

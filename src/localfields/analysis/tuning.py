@@ -231,7 +231,8 @@ def _pieces(mask: np.ndarray) -> int:
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    parts, count = label(mask)  # type: ignore[misc]
+    labeled: Any = label(mask)
+    parts, count = labeled
     pairs = [np.zeros((2, 0), int)]
     for axis in range(mask.ndim):
         ends = np.stack([np.take(parts, i, axis).ravel() for i in (0, -1)])

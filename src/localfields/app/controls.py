@@ -48,14 +48,14 @@ class FieldControl:
     def __init__(
         self,
         name: str,
-        say: Any,
+        field: Any,
         default: str,
         text: str,
         most: float,
         on_change: Callable[[], None],
     ):
-        self.name, self.kind, self.default, self.on_change = name, say.kind, default, on_change
-        label = f"{name.replace('_', ' ')}  {say.symbol}".strip()
+        self.name, self.kind, self.default, self.on_change = name, field.kind, default, on_change
+        label = f"{name.replace('_', ' ')}  {field.symbol}".strip()
         self.quiet = False
         self.scale: Scale | None = None
         self.sliders: list[Slider] = []
@@ -70,7 +70,7 @@ class FieldControl:
             )
         else:
             self.input = pn.widgets.TextInput(label=label, value=text)
-        self.input.description = say.help
+        self.input.description = field.help
         self.input.param.update(sizing_mode="stretch_width", margin=(4, 8, 0, 8))
         self.input.param.watch(self._typed, "value")
         if isinstance(self.kind, (Number, Count)):
@@ -242,7 +242,7 @@ class Controls:
         boxes: dict[str, list[Any]] = {name: [] for name in self.boxes}
         for owner, box in zip(self.owners, ("data", "net", "rare", "run"), strict=True):
             defaults = default_texts(owner)
-            for field, say in fields(owner):
+            for field in fields(owner):
                 name = field.name
                 if name not in names_of(owner):
                     continue
@@ -258,7 +258,7 @@ class Controls:
                 else:
                     text = texts.get(name, defaults[name])
                     one = FieldControl(
-                        name, say, defaults[name], text, self._most(name, owner), self._changed
+                        name, field, defaults[name], text, self._most(name, owner), self._changed
                     )
                 made[name] = one
                 boxes["rare" if name in RARE else box].append(one.row)

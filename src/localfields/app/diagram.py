@@ -86,9 +86,9 @@ def numbers_of(stimulus: str) -> dict[str, Any]:
     check_kinds(cls)
     names, defaults = names_of(cls), default_texts(cls)
     return {
-        field.name: (say, float(defaults[field.name]))
-        for field, say in fields(cls)
-        if field.name in names and isinstance(say.kind, (Number, Count))
+        field.name: (field, float(defaults[field.name]))
+        for field in fields(cls)
+        if field.name in names and isinstance(field.kind, (Number, Count))
     }
 
 
@@ -173,21 +173,21 @@ def _listed(name: str, text: str, kind: Any) -> tuple[str, ...]:
 
 def usual(name: str, stimulus: str, count: int) -> str:
     """A range of a number to begin with, as it is typed."""
-    say, default = numbers_of(stimulus)[name]
+    field, default = numbers_of(stimulus)[name]
     if name in LISTED:
         return LISTED[name]
     if name in EXTENTS:
         low, high = EXTENTS[name]
-    elif default > 0 and say.kind.low >= 0:
+    elif default > 0 and field.kind.low >= 0:
         low, high = (
-            max(default / AROUND, say.kind.low + default / 100),
-            min(default * AROUND, say.kind.high),
+            max(default / AROUND, field.kind.low + default / 100),
+            min(default * AROUND, field.kind.high),
         )
     else:
-        scale = scale_of(say.kind, default)
+        scale = scale_of(field.kind, default)
         low, high = scale.low, scale.high
-    if isinstance(say.kind, Count):
-        low, high = max(math.ceil(low), say.kind.low), math.floor(high)
+    if isinstance(field.kind, Count):
+        low, high = max(math.ceil(low), field.kind.low), math.floor(high)
     return f"{low:.3g},{high:.3g},{count}"
 
 
@@ -208,8 +208,8 @@ def usual_texts(stimulus: str) -> dict[str, str]:
 def axes_texts(stimulus: str, across: str, up: str) -> dict[str, str]:
     """The usual ranges for two numbers: if they are one, that of label 0 is across."""
     # A share of a whole number is none, and of a negative number it is larger.
-    say, default = numbers_of(stimulus)[up]
-    share = isinstance(say.kind, Number) and say.kind.low >= 0
+    field, default = numbers_of(stimulus)[up]
+    share = isinstance(field.kind, Number) and field.kind.low >= 0
     other = "0.333" if share else f"{default:g}"
     texts = {"stimulus": stimulus, "across": across, "up": up, "x": usual(across, stimulus, 8)}
     return texts | {

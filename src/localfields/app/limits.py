@@ -236,9 +236,9 @@ class Limits:
             )
 
     def _check_sizes(self, cls: type[Spec], plain: dict[str, Any]) -> None:
-        for field, say in fields(cls):
+        for field in fields(cls):
             given = plain.get(field.name)
-            if isinstance(say.kind, Shape):
+            if isinstance(field.kind, Shape):
                 axes = given if isinstance(given, list) else [given]
                 whole = [n for n in axes if isinstance(n, int)]
                 if math.prod(whole) > self.sites:
@@ -248,8 +248,8 @@ class Limits:
                         f"at most {self.sites} here",
                         SMALLER,
                     )
-            elif isinstance(say.kind, (Number, Many, Seeds)) and isinstance(given, list):
-                most = self.classes if isinstance(say.kind, Many) else self.members
+            elif isinstance(field.kind, (Number, Many, Seeds)) and isinstance(given, list):
+                most = self.classes if isinstance(field.kind, Many) else self.members
                 if len(given) > most:
                     refuse(
                         f"`{field.name}`",
@@ -302,7 +302,7 @@ def _parts(value: Any) -> Iterator[Spec]:
     for one in value if isinstance(value, tuple) else (value,):
         if isinstance(one, Spec):
             yield one
-            for field, _ in fields(type(one)):
+            for field in fields(type(one)):
                 yield from _parts(getattr(one, field.name))
 
 
@@ -321,13 +321,13 @@ def check_words(texts: Iterable[str]) -> None:
 
 def is_plain(cls: type[Spec]) -> bool:
     """Whether a class takes numbers and names alone, so that a visitor may ask for it."""
-    return all(type(say.kind) in PLAIN for _, say in fields(cls))
+    return all(type(field.kind) in PLAIN for field in fields(cls))
 
 
 def check_kinds(cls: type[Spec]) -> None:
     """Refuse a class that takes more than numbers and names."""
     if not is_plain(cls):
-        odd = [field.name for field, say in fields(cls) if type(say.kind) not in PLAIN]
+        odd = [field.name for field in fields(cls) if type(field.kind) not in PLAIN]
         got = Said(f"{cls.__name__}, whose `{odd[0]}` may name a file")
         advice = "Use Python or the command line for it."
         refuse(f"A {cls.family} here", got, "made of numbers and names alone", advice)

@@ -119,7 +119,7 @@ class Server:
         except BaseException:
             pool.close()
             raise
-        self.port: int = self._server.port  # type: ignore[assignment]
+        self.port: int = self._server.port
 
     @property
     def url(self) -> str:

@@ -108,9 +108,7 @@ def to_python(experiment: Experiment) -> str:
 
 
 def _given(value: Spec) -> list[tuple[str, Any]]:
-    now = [
-        (field.name, getattr(value, field.name), field.default) for field, _ in fields(type(value))
-    ]
+    now = [(field.name, getattr(value, field.name), field.default) for field in fields(type(value))]
     return [(name, one) for name, one, default in now if repr(one) != repr(default)]
 
 

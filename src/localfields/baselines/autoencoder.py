@@ -11,6 +11,7 @@ import numpy as np
 
 from .._prng import make_key
 from .._spec import Choice, Count, declare, number
+from .._types import Real, Whole
 from .base import Baseline, Fitted, check_seed
 
 ACTIVATIONS = {
@@ -44,18 +45,20 @@ class Autoencoder(Baseline):
         (4, 12)
     """
 
-    components: int = declare(
-        40, Count(high=100_000), help="number of fields; may be more than sites"
+    components: Whole = declare(
+        Count(high=100_000), default=40, help="number of fields; may be more than sites"
     )
     activation: str = declare(
-        "relu", Choice(tuple(ACTIVATIONS)), symbol="f", help="of the components"
+        Choice(tuple(ACTIVATIONS)), default="relu", symbol="f", help="of the components"
     )
-    sparsity: float = number(
-        0.0, low=0, closed=True, symbol="λ", help="price of a component's activity"
+    sparsity: Real = number(
+        default=0.0, low=0, closed=True, symbol="λ", help="price of a component's activity"
     )
-    learning_rate: float = number(0.003, low=0, help="step size of Adam at the start")
-    steps: int = declare(5000, Count(high=10**8), help="number of steps")
-    batch: int = declare(200, Count(high=10**6), help="samples a step, drawn with replacement")
+    learning_rate: Real = number(default=0.003, low=0, help="step size of Adam at the start")
+    steps: Whole = declare(Count(high=10**8), default=5000, help="number of steps")
+    batch: Whole = declare(
+        Count(high=10**6), default=200, help="samples a step, drawn with replacement"
+    )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:
         """Learn fields from samples, (num, size); see `Baseline.fit`.

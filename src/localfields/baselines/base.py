@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
-from .._spec import Count, Row, Spec
+from .._spec import Count, Row, Spec, required
+from .._types import Whole
 from ..errors import InputError
 
 
@@ -43,7 +43,7 @@ class Baseline(Spec):
 
     family: ClassVar[str] = "baseline"
 
-    components: eqx.AbstractVar[int]
+    components = required(Whole)
 
     @abc.abstractmethod
     def fit(self, samples: Any, seed: int = 0) -> Fitted:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Choice, Count, declare, number
+from .._types import Real, Whole
 from .base import Baseline, Fitted, check_seed, without_warnings
 
 
@@ -23,20 +24,24 @@ class FastICA(Baseline):
         (4, 12)
     """
 
-    components: int = declare(
-        40, Count(high=100_000), help="number of fields, at most the number of sites"
+    components: Whole = declare(
+        Count(high=100_000), default=40, help="number of fields, at most the number of sites"
     )
     algorithm: str = declare(
-        "parallel", Choice(("parallel", "deflation")), help="all fields at once, or one by one"
+        Choice(("parallel", "deflation")),
+        default="parallel",
+        help="all fields at once, or one by one",
     )
     contrast: str = declare(
-        "logcosh",
         Choice(("logcosh", "exp", "cube")),
+        default="logcosh",
         symbol="G",
         help="what stands for the distance from Gaussian",
     )
-    iterations: int = declare(200, Count(high=10**6), help="most iterations")
-    tolerance: float = number(1e-4, low=0, help="fields that turn by less than this have converged")
+    iterations: Whole = declare(Count(high=10**6), default=200, help="most iterations")
+    tolerance: Real = number(
+        default=1e-4, low=0, help="fields that turn by less than this have converged"
+    )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:
         """Learn fields from samples, (num, size); see `Baseline.fit`.

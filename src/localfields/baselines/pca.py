@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Count, declare
+from .._types import Whole
 from .base import Baseline, Fitted, check_seed
 
 
@@ -24,8 +25,8 @@ class PCA(Baseline):
         (4, 12)
     """
 
-    components: int = declare(
-        40, Count(high=100_000), help="number of fields, at most the number of sites"
+    components: Whole = declare(
+        Count(high=100_000), default=40, help="number of fields, at most the number of sites"
     )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:

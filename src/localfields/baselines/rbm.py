@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Count, declare, number
+from .._types import Real, Whole
 from .base import Baseline, Fitted, check_seed
 
 
@@ -26,16 +27,18 @@ class RBM(Baseline):
         (4, 12)
     """
 
-    components: int = declare(
-        40, Count(high=100_000), help="number of fields; may be more than sites"
+    components: Whole = declare(
+        Count(high=100_000), default=40, help="number of fields; may be more than sites"
     )
-    learning_rate: float = number(0.1, low=0, help="step size")
-    steps: int = declare(
-        20_000, Count(high=10**8), help="mini-batches; the last pass over the samples is finished"
+    learning_rate: Real = number(default=0.1, low=0, help="step size")
+    steps: Whole = declare(
+        Count(high=10**8),
+        default=20_000,
+        help="mini-batches; the last pass over the samples is finished",
     )
-    batch: int = declare(100, Count(high=10**6), help="samples a step")
-    clip: float = number(
-        1.0, low=0, help="standard deviations from the mean that still fit into [0, 1]"
+    batch: Whole = declare(Count(high=10**6), default=100, help="samples a step")
+    clip: Real = number(
+        default=1.0, low=0, help="standard deviations from the mean that still fit into [0, 1]"
     )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:

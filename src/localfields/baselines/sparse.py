@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Count, declare, number
+from .._types import Real, Whole
 from .base import Baseline, Fitted, check_seed, without_warnings
 
 
@@ -25,18 +26,18 @@ class SparseCoding(Baseline):
         (4, 12)
     """
 
-    components: int = declare(
-        40, Count(high=100_000), help="number of fields; may be more than sites"
+    components: Whole = declare(
+        Count(high=100_000), default=40, help="number of fields; may be more than sites"
     )
-    penalty: float = number(1.0, low=0, symbol="λ", help="price of a code's sum of sizes")
-    steps: int = declare(
-        1000,
+    penalty: Real = number(default=1.0, low=0, symbol="λ", help="price of a code's sum of sizes")
+    steps: Whole = declare(
         Count(high=10**8),
+        default=1000,
         help="mini-batches at most; the last pass over the samples is finished",
     )
-    batch: int = declare(256, Count(high=10**6), help="samples a step")
-    tolerance: float = number(
-        1e-3, low=0, help="atoms that move by less than this a step have converged"
+    batch: Whole = declare(Count(high=10**6), default=256, help="samples a step")
+    tolerance: Real = number(
+        default=1e-3, low=0, help="atoms that move by less than this a step have converged"
     )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:

@@ -49,13 +49,13 @@ def spec_command(cls: type[Any], options: Mapping[str, Option], run: Callable) -
 
 def field_options(cls: type[Any]) -> dict[str, Option]:
     """The fields of a class as options, each a text; arrays and lists of other values are for Python."""
-    from .._spec import Many, Row, fields, text_of
+    from .._spec import fields
 
     own = {}
-    for field, say in fields(cls):
-        if not isinstance(say.kind, (Row, Many)):
-            help = f"{say.symbol}: {say.help}" if say.symbol else say.help
-            own[field.name] = option(str, text_of(say.kind, field.default), help, say.kind.metavar)
+    for field in fields(cls):
+        if field.kind.typed:
+            help = f"{field.symbol}: {field.help}" if field.symbol else field.help
+            own[field.name] = option(str, field.kind.text(field.default), help, field.kind.metavar)
     return own
 
 

@@ -77,7 +77,7 @@ def _command(method: Any, cls: Any) -> Any:
 
 def _read_classes(cls: Any, given: dict[str, str]) -> list[Any]:
     """The classes, of which one is enough here: a mixture of a law with itself is that law."""
-    kinds = {field.name: say.kind for field, say in fields(cls)}
+    kinds = {field.name: field.kind for field in fields(cls)}
     try:
         one = from_text(cls, given)
     except InputError:

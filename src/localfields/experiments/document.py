@@ -14,7 +14,7 @@ from .sweep import Sweep, sweep_from
 
 SUFFIXES = (".toml", ".json")
 LARGEST = 10**8  # bytes
-_PARTS = [field.name for field, _ in fields(Experiment)]
+_PARTS = [field.name for field in fields(Experiment)]
 
 
 def read_experiment(path: str | Path) -> Experiment:
@@ -89,13 +89,13 @@ def completed(plain: Any, family: str, default: str = "") -> Any:
     kind = kind if "/" in kind else f"{family}/{kind}"
     cls = registered(family).get(kind.partition("/")[2])
     found = {"type": kind, **{name: value for name, value in plain.items() if name != "type"}}
-    for field, say in fields(cls) if cls else ():
+    for field in fields(cls) if cls else ():
         if field.name not in found:
             continue
         inner, usual = found[field.name], field.default
-        if isinstance(say.kind, Nested):
+        if isinstance(field.kind, Nested):
             usual = name_of(type(usual)) if isinstance(usual, Spec) else ""
-            found[field.name] = completed(inner, say.kind.family, usual)
-        elif isinstance(say.kind, Many) and isinstance(inner, list):
-            found[field.name] = [completed(one, say.kind.family) for one in inner]
+            found[field.name] = completed(inner, field.kind.family, usual)
+        elif isinstance(field.kind, Many) and isinstance(inner, list):
+            found[field.name] = [completed(one, field.kind.family) for one in inner]
     return found

@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from .._spec import (
     Choice,
     Count,
+    Kind,
     Nested,
     Number,
     Row,
@@ -25,6 +26,7 @@ from .._spec import (
     num_members,
     number,
 )
+from .._types import Array, Field, Real, Scalar, Seed, Whole
 from ..errors import Said, refuse, unknown
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
@@ -39,12 +41,11 @@ SCHEMA = 1  # raised when the meaning of a stored specification or entry changes
 
 
 @dataclasses.dataclass(frozen=True)
-class Names:
+class Names(Kind):
     """Several of a few names."""
 
     names: tuple[str, ...]
-    static: ClassVar[bool] = True
-    metavar: ClassVar[str] = "NAME,…"
+    metavar = "NAME,…"
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
         """Return a tuple of names, or refuse."""
@@ -60,10 +61,6 @@ class Names:
     def parse(self, name: str, text: str) -> tuple[str, ...]:
         """Read names joined by commas."""
         return self.check(name, tuple(text.split(",")))
-
-    def encode(self, value: tuple[str, ...]) -> list[str]:
-        """The JSON form."""
-        return list(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,31 +93,35 @@ class Training(Method):
     """Gradient descent, with the arguments of `train`.
 
     Example:
-        >>> Training(steps=2000, batch=500, members=30)
-        Training(learning_rate=0.05, steps=2000, batch=500, members=30)
+        >>> Training(steps=2000, batch=500, members=30).replace(batch=100).steps
+        2000
     """
 
-    learning_rate: float = number(
-        0.05, low=0, symbol="τ", help="step size; flow time is steps × learning rate"
+    learning_rate: Real = number(
+        default=0.05, low=0, symbol="τ", help="step size; flow time is steps × learning rate"
     )
-    steps: int = declare(1000, Count(high=10**9), help="number of gradient steps")
-    batch: int = declare(1000, Count(high=10**9), help="draws a step, divided over the classes")
-    members: int = declare(1, Count(high=10**7), help="size of the ensemble")
-    seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
+    steps: Whole = declare(Count(high=10**9), default=1000, help="number of gradient steps")
+    batch: Whole = declare(
+        Count(high=10**9), default=1000, help="draws a step, divided over the classes"
+    )
+    members: Whole = declare(Count(high=10**7), default=1, help="size of the ensemble")
+    seed: Seed = declare(Seeds(), default=0, help="of everything random; or one a member")
     estimator: str = declare(
-        "independent", Choice(tuple(ESTIMATORS)), help="how a gradient is made of draws"
+        Choice(tuple(ESTIMATORS)), default="independent", help="how a gradient is made of draws"
     )
     optimizer: str = declare(
-        "sgd", Choice(OPTIMIZERS), help="plain gradient descent, or another name of optax"
+        Choice(OPTIMIZERS), default="sgd", help="plain gradient descent, or another name of optax"
     )
-    stop_tol: float = declare(
-        0.0, One(low=0, closed=True), help="stop when fields move by less than this; 0: never"
+    stop_tol: Scalar = declare(
+        One(low=0, closed=True),
+        default=0.0,
+        help="stop when fields move by less than this; 0: never",
     )
-    every: int = declare(10, Count(high=10**9), help="steps between records")
-    quantities: tuple[str, ...] = declare(
-        Record().quantities, Names(KNOWN), help="what is recorded"
+    every: Whole = declare(Count(high=10**9), default=10, help="steps between records")
+    quantities: Field[tuple[str, ...], Sequence[str]] = declare(
+        Names(KNOWN), default=Record().quantities, help="what is recorded"
     )
-    evaluate: int = declare(2000, Count(high=10**9), help="held-out samples a record")
+    evaluate: Whole = declare(Count(high=10**9), default=2000, help="held-out samples a record")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Train."""
@@ -153,20 +154,24 @@ class Solution(Method):
         4
     """
 
-    theory: Theory = declare(
-        EffectiveFlow(), Nested("theory"), help="effective-flow, linear-response, exact-ising, …"
+    theory: Field[Theory, Theory | str | Mapping[str, Any]] = declare(
+        Nested("theory"),
+        default=EffectiveFlow(),
+        help="effective-flow, linear-response, exact-ising, …",
     )
-    times: np.ndarray = declare(
-        (), Row(least=0), symbol="t", help="flow times to record; empty: from 0 to rest"
+    times: Array = declare(
+        Row(least=0), default=(), symbol="t", help="flow times to record; empty: from 0 to rest"
     )
-    until: float = declare(1000.0, One(low=0), help="longest flow time, where no times are given")
-    stop_tol: float = declare(
-        1e-6, One(low=0, closed=True), help="a member rests when it moves by less than this"
+    until: Scalar = declare(
+        One(low=0), default=1000.0, help="longest flow time, where no times are given"
     )
-    members: int = declare(1, Count(high=10**7), help="size of the ensemble")
-    seed: int | tuple[int, ...] = declare(0, Seeds(), help="of the first fields; or one a member")
-    tolerance: float = declare(
-        1e-8, One(low=1e-14, high=0.1), help="relative error a step of the integrator"
+    stop_tol: Scalar = declare(
+        One(low=0, closed=True), default=1e-6, help="a member rests when it moves by less than this"
+    )
+    members: Whole = declare(Count(high=10**7), default=1, help="size of the ensemble")
+    seed: Seed = declare(Seeds(), default=0, help="of the first fields; or one a member")
+    tolerance: Scalar = declare(
+        One(low=1e-14, high=0.1), default=1e-8, help="relative error a step of the integrator"
     )
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
@@ -218,23 +223,25 @@ class Experiment(Digested):
 
     family: ClassVar[str] = "experiment"
 
-    task: Discrimination = declare(
-        Discrimination(), Nested("task"), help="stimuli, labels and loss"
+    task: Field[Discrimination, Discrimination | Mapping[str, Any]] = declare(
+        Nested("task"), default=Discrimination(), help="stimuli, labels and loss"
     )
-    network: Network = declare(SingleNeuron(), Nested("network"), help="what learns")  # pyright: ignore
-    method: Method = declare(
-        Training(), Nested("method"), help="training, or the solution of a theory"
+    network: Field[Network, Network | str | Mapping[str, Any]] = declare(
+        Nested("network"), default=SingleNeuron(), help="what learns"
     )
-    initial: np.ndarray = declare(
-        (),
+    method: Field[Method, Method | str | Mapping[str, Any]] = declare(
+        Nested("method"), default=Training(), help="training, or the solution of a theory"
+    )
+    initial: Array = declare(
         Row(axes=None, least=0),
+        default=(),
         symbol="w₀",
         help="fields to start from, (member, neuron, *shape); empty: drawn",
     )
 
     precision: str = declare(
-        "float32",
         Choice(("float32", "float64")),
+        default="float32",
         help="of training, and of first fields that are drawn",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 
 from .._prng import STREAM, member_keys
 from .._spec import Count, Nested, Seeds, declare, member, num_members
-from .._types import working_dtype
+from .._types import Field, Seed, Whole, working_dtype
 from ..baselines import Baseline, FastICA, Fitted
 from ..errors import Said, refuse
 from ..networks import Network
@@ -34,16 +35,18 @@ class Fit(Method):
         (1, 1, 4, 12)
     """
 
-    baseline: Baseline = declare(
-        FastICA(), Nested("baseline"), help="fast-ica, pca, sparse-coding, rbm, …"
-    )  # pyright: ignore
-    samples: int = declare(
-        100_000, Count(low=2, high=10**8), help="number of samples, of all classes together"
+    baseline: Field[Baseline, Baseline | str | Mapping[str, Any]] = declare(
+        Nested("baseline"), default=FastICA(), help="fast-ica, pca, sparse-coding, rbm, …"
     )
-    members: int = declare(
-        1, Count(high=10**5), help="how many fits, each of its own samples and its own start"
+    samples: Whole = declare(
+        Count(low=2, high=10**8), default=100_000, help="number of samples, of all classes together"
     )
-    seed: int | tuple[int, ...] = declare(0, Seeds(), help="of everything random; or one a member")
+    members: Whole = declare(
+        Count(high=10**5),
+        default=1,
+        help="how many fits, each of its own samples and its own start",
+    )
+    seed: Seed = declare(Seeds(), default=0, help="of everything random; or one a member")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Draw samples and fit, one member after another."""

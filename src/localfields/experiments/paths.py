@@ -63,9 +63,9 @@ class Target:
 
 def places(value: Spec, at: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every field inside a specification, with its kind; those of nested ones follow."""
-    for field, say in fields(type(value)):
+    for field in fields(type(value)):
         here, inner = (*at, field.name), getattr(value, field.name)
-        yield here, say.kind
+        yield here, field.kind
         if isinstance(inner, Spec):
             yield from places(inner, here)
         elif isinstance(inner, tuple):

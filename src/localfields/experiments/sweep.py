@@ -7,12 +7,13 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._spec import Choice, Count, Nested, Number, Seeds, declare, fields, number_values
+from .._spec import Choice, Count, Kind, Nested, Number, Seeds, declare, fields, number_values
+from .._types import Field, Whole
 from ..errors import Said, refuse
 from .experiment import Digested, Experiment, read_plain
 from .paths import Path, Target, placed, resolve
@@ -27,12 +28,16 @@ RATE: Path = (
 )  # the one number of a method that may differ between members
 
 
+# Values of fields by name: a list, an array, a range, or a text such as "logspace:0.1:10:5".
+AxesLike = Mapping[str, Any] | Sequence[tuple[str, Any] | list[Any]]
+
+
 @dataclasses.dataclass(frozen=True)
-class Axes:
+class Axes(Kind):
     """Fields and their values, in order: the axes of a sweep."""
 
-    static: ClassVar[bool] = True
-    metavar: ClassVar[str] = "NAME=VALUES"
+    typed: ClassVar[bool] = False
+    metavar = "NAME=VALUES"
 
     def check(self, name: str, value: Any) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
         """Return pairs of a name and its values, or refuse."""
@@ -74,17 +79,21 @@ class Sweep(Digested):
 
     family: ClassVar[str] = "sweep"
 
-    base: Experiment = declare(
-        Experiment(), Nested("experiment"), help="what every point has in common"
+    base: Field[Experiment, Experiment | Mapping[str, Any]] = declare(
+        Nested("experiment"), default=Experiment(), help="what every point has in common"
     )
-    axes: Any = declare((), Axes(), help="fields and the values each takes")
-    seeds: Any = declare(
-        1, Seeds(), help="how many, from that of the experiment on; or a list of them"
+    axes: Field[tuple[tuple[str, tuple[Any, ...]], ...], AxesLike] = declare(
+        Axes(), default=(), help="fields and the values each takes"
+    )
+    seeds: Field[tuple[int, ...], int | np.integer | Sequence[int] | np.ndarray] = declare(
+        Seeds(), default=1, help="how many, from that of the experiment on; or a list of them"
     )
     together: str = declare(
-        "grid", Choice(("grid", "list")), help="every combination of values, or one after another"
+        Choice(("grid", "list")),
+        default="grid",
+        help="every combination of values, or one after another",
     )
-    chunk: int = declare(CHUNK, Count(high=10**6), help="members of an ensemble, at most")
+    chunk: Whole = declare(Count(high=10**6), default=CHUNK, help="members of an ensemble, at most")
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -217,7 +226,7 @@ class Sweep(Digested):
     @property
     def _takes_seeds(self) -> bool:
         """Whether members of the method can have a seed each."""
-        return any(isinstance(say.kind, Seeds) for _, say in fields(type(self.base.method)))
+        return any(isinstance(field.kind, Seeds) for field in fields(type(self.base.method)))
 
     def ensembles(self) -> list[Ensemble]:
         """The points, divided into those that run together; nothing is validated yet."""

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 from .._spec import (
     Count,
     Number,
-    Row,
     Spec,
     fields,
     find,
@@ -20,7 +19,6 @@ from .._spec import (
     name_of,
     parse_fields,
     registered,
-    text_of,
     to_text,
 )
 from ..errors import InputError, Said, refuse, unknown
@@ -41,8 +39,8 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
         InputError: When a name is unknown or a text is illegal.
 
     Example:
-        >>> experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "members": "3"}).method
-        Training(learning_rate=0.05, members=3)
+        >>> experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "members": "3"}).method.members
+        3
     """
     given = dict(texts)
     stimulus = find("stimulus", given.pop("stimulus", "nlgp"))
@@ -90,7 +88,7 @@ def texts_of(experiment: Experiment) -> dict[str, str]:
         _untyped("with numbers that differ between members")
     found = {"stimulus": name_of(family)}
     defaults = default_texts(family)
-    for name in (field.name for field, _ in fields(family)):
+    for name in (field.name for field in fields(family)):
         values = [one.get(name, defaults[name]) for one in spelled]
         if len(set(values)) > 1:
             found[name] = ",".join(values)
@@ -131,16 +129,12 @@ def command_of(texts: Mapping[str, str]) -> str:
 
 def names_of(cls: type[Spec]) -> list[str]:
     """Fields that can be typed: lists of other values and arrays are for Python."""
-    return [
-        field.name
-        for field, say in fields(cls)
-        if hasattr(say.kind, "parse") and not isinstance(say.kind, Row)
-    ]
+    return [field.name for field in fields(cls) if field.kind.typed]
 
 
 def default_texts(cls: type[Spec]) -> dict[str, str]:
     """Every field's default as it is typed."""
-    return {field.name: text_of(say.kind, field.default) for field, say in fields(cls)}
+    return {field.name: field.kind.text(field.default) for field in fields(cls)}
 
 
 def read_task(cls: Any, given: Mapping[str, str]) -> Discrimination:
@@ -160,7 +154,7 @@ def read_classes(cls: Any, given: Mapping[str, str]) -> list[Any]:
     Raises:
         InputError: When the classes do not differ, or a text is illegal.
     """
-    kinds = {field.name: say.kind for field, say in fields(cls)}
+    kinds = {field.name: field.kind for field in fields(cls)}
     varied = {name: text for name, text in given.items() if name in kinds and may_vary(kinds[name])}
     several = {name: text.split(",") for name, text in varied.items() if "," in text}
     counts = {len(parts) for parts in several.values()}
@@ -184,5 +178,5 @@ def read_classes(cls: Any, given: Mapping[str, str]) -> list[Any]:
 
 
 def may_vary(kind: Any) -> bool:
-    """Whether a field of this kind can have one value a class."""
-    return isinstance(kind, (Number, Count)) or getattr(kind, "several", False)
+    """Whether a field of this kind can have one value per class."""
+    return kind.per_class

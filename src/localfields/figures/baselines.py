@@ -36,11 +36,11 @@ def methods(scale: Scale, size: int) -> dict[str, Baseline]:
     some = at(scale, paper=20, quick=20, tiny=3)
     steps = at(scale, paper=1.0, quick=0.3, tiny=0.001)
     return {
-        "PCA": PCA(some),  # pyright: ignore[reportCallIssue]
-        ICA: FastICA(min(size, at(scale, paper=40, quick=40, tiny=6))),  # pyright: ignore[reportCallIssue]
-        "sparse coding": SparseCoding(2 * some, steps=max(1, int(600 * steps))),  # pyright: ignore[reportCallIssue]
-        "Boltzmann machine": RBM(some, learning_rate=0.2, steps=int(30_000 * steps)),  # pyright: ignore
-        "autoencoder": Autoencoder(some, sparsity=0.1, steps=int(20_000 * steps)),  # pyright: ignore
+        "PCA": PCA(some),
+        ICA: FastICA(min(size, at(scale, paper=40, quick=40, tiny=6))),
+        "sparse coding": SparseCoding(2 * some, steps=max(1, int(600 * steps))),
+        "Boltzmann machine": RBM(some, learning_rate=0.2, steps=int(30_000 * steps)),
+        "autoencoder": Autoencoder(some, sparsity=0.1, steps=int(20_000 * steps)),
     }
 
 
@@ -52,7 +52,7 @@ def task_of(name: str, scale: Scale) -> Discrimination:
     ring = (at(scale, paper=40, quick=40, tiny=12),)
     if name == IMAGES:
         side = at(scale, paper=10, quick=10, tiny=5)
-        steps = (ContrastNormalize(), Center(), ScaleStep(each="all"))  # pyright: ignore[reportCallIssue]
+        steps = (ContrastNormalize(), Center(), ScaleStep(each="all"))
         common: dict[str, Any] = {
             "shape": (side, side),
             "patches": samples(scale),
@@ -69,7 +69,7 @@ def task_of(name: str, scale: Scale) -> Discrimination:
             SHELL: lambda xi: EllipticalShell(ring, xi=xi),
         }[name]
         classes = [law(xi) for xi in XI]
-    return Discrimination(*classes)  # type: ignore[arg-type]
+    return Discrimination(*classes)
 
 
 def samples(scale: Scale) -> int:
@@ -79,7 +79,7 @@ def samples(scale: Scale) -> int:
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """Every method on every stimulus, named by both."""
-    network = SingleNeuron(init_scale=0.01)  # pyright: ignore[reportCallIssue]
+    network = SingleNeuron(init_scale=0.01)
     found = {}
     for name in STIMULI:
         task = task_of(name, scale)

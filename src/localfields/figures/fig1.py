@@ -25,7 +25,7 @@ SEEDS = 2  # one is drawn
 
 def task(shape: tuple[int, int], xi: tuple[float, float]) -> Discrimination:
     """Two lengthscales of nearly binary data, told apart."""
-    return Discrimination(*(NLGP(shape, xi=one, gain=GAIN) for one in xi))  # type: ignore[arg-type]
+    return Discrimination(*(NLGP(shape, xi=one, gain=GAIN) for one in xi))
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
@@ -33,8 +33,8 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     side = at(scale, paper=30, quick=20, tiny=16)
     side_ica = at(scale, paper=16, quick=10, tiny=6)
     components = at(scale, paper=COMPONENTS, quick=30, tiny=6)
-    network = Committee(HIDDEN, activation="relu", bias="none", init_scale=0.01)  # pyright: ignore
-    baseline = FastICA(components, iterations=1000)  # pyright: ignore
+    network = Committee(HIDDEN, activation="relu", bias="none", init_scale=0.01)
+    baseline = FastICA(components, iterations=1000)
     found = {}
     for seed in range(at(scale, paper=SEEDS, quick=1, tiny=1)):
         method = Training(

@@ -85,7 +85,7 @@ def claims(results: Results) -> Sequence[Claim]:
     noise = np.sqrt(24 / DRAWS)  # standard error of the kurtosis of that many normal values
     kur5 = Algebraic(5.0).kurtosis
     light = [Algebraic(k).excess_kurtosis for k in (10.0, 30.0)]
-    crossing = float(brentq(lambda k: Algebraic(k).excess_kurtosis, 5.0, 7.0, xtol=1e-13))  # type: ignore[arg-type]
+    crossing: Any = brentq(lambda k: Algebraic(k).excess_kurtosis, 5.0, 7.0, xtol=1e-13)
     return [
         Claim(
             "K1",

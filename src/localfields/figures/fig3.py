@@ -19,7 +19,7 @@ from ..trajectory import Trajectory, localized_from
 from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
 
 SITES, MEMBERS, LEARNING_RATE, STEPS, EVERY = 40, 28, 0.05, 2000, 10
-NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
+NETWORK = SingleNeuron(init_scale=0.001)
 EXACT = ExactIsing(frequencies=64)  # as many as decide the site on 40; more change no peak
 
 
@@ -36,7 +36,7 @@ class Row:
     @property
     def task(self) -> Discrimination:
         """The two told apart; the longer lengthscale has label 1."""
-        return Discrimination(*self.classes)  # type: ignore[arg-type]
+        return Discrimination(*self.classes)
 
 
 # The noise of `orbit` is that of the Fourier modes which the field has. Measured along a run, 900 draws a class have at
@@ -96,7 +96,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         if name == "Ising":
             found[f"{name}: best"] = solved(name, EXACT, scale)
         else:  # normal data of the same covariance, for which eq. (5) is exact
-            clones = Discrimination(*(one.gaussian_clone() for one in row.classes))  # type: ignore[arg-type]
+            clones = Discrimination(*(one.gaussian_clone() for one in row.classes))
             found[f"{name}: best"] = solved(name, EffectiveFlow(), scale, clones)
     return found
 

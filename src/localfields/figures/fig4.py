@@ -18,7 +18,7 @@ from ..trajectory import Trajectory
 from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
 
 SITES, XI = 40, (1.0, 3.0)
-NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
+NETWORK = SingleNeuron(init_scale=0.001)
 STARTS = 30  # of the predicted flow; training has the first of them
 LATE = 0.2  # share of the records at the end over which a run's error is averaged
 

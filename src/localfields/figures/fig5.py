@@ -20,7 +20,7 @@ from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdi
 SITES, XI = 40, (0.3, 0.7)
 SEEDS = 30
 RATE, STEPS, BATCH = 0.1, 10_000, 5000  # the paper's, whose draws are independent
-NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
+NETWORK = SingleNeuron(init_scale=0.001)
 
 
 @dataclasses.dataclass(frozen=True)

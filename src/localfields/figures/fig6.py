@@ -32,12 +32,12 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         every=at(scale, paper=100, quick=50, tiny=10),
         quantities=("weights", "biases"),
     )
-    network = Committee(HIDDEN, activation="sigmoid", bias="trained", init_scale=0.1)  # pyright: ignore
+    network = Committee(HIDDEN, activation="sigmoid", bias="trained", init_scale=0.1)
     samples = at(scale, paper=100_000, quick=20_000, tiny=1000)
     fits = at(scale, paper=FITS, quick=1, tiny=1)
     fit = Fit(
         FastICA(at(scale, paper=SITES, quick=SITES, tiny=SHOWN)), samples=samples, members=fits
-    )  # pyright: ignore
+    )
     found = {name: Experiment(task(k), network, method) for name, k in MODELS.items()}
     return {**found, ICA: Experiment(task(3.0), method=fit)}
 

@@ -24,14 +24,14 @@ FAST = 5.0  # cycles on the ring: waves shorter than eight sites
 
 def task(k: float) -> Discrimination:
     """Kur(k) at two lengthscales, told apart."""
-    return Discrimination(*(Kur((SITES,), xi=xi, k=k) for xi in (1.0, 3.0)))  # type: ignore[arg-type]
+    return Discrimination(*(Kur((SITES,), xi=xi, k=k) for xi in (1.0, 3.0)))
 
 
 def sigmoid(scale: Scale) -> Experiment:
     """The upper row at several learning rates, each from the same starts."""
     seeds = at(scale, paper=SEEDS, quick=3, tiny=1)
     method = Training(
-        learning_rate=np.repeat(RATES, seeds),  # type: ignore[arg-type]
+        learning_rate=np.repeat(RATES, seeds),
         steps=at(scale, paper=5000, quick=4000, tiny=20),
         batch=at(scale, paper=1000, quick=300, tiny=20),
         seed=tuple(range(seeds)) * len(RATES),
@@ -39,7 +39,7 @@ def sigmoid(scale: Scale) -> Experiment:
         every=at(scale, paper=100, quick=100, tiny=10),
         quantities=("weights", "readout", "loss"),
     )
-    return Experiment(task(4.0), TwoLayer(HIDDEN, activation="sigmoid", init_scale=0.001), method)  # pyright: ignore
+    return Experiment(task(4.0), TwoLayer(HIDDEN, activation="sigmoid", init_scale=0.001), method)
 
 
 def relu(scale: Scale, k: float, bias: str) -> Experiment:
@@ -55,7 +55,7 @@ def relu(scale: Scale, k: float, bias: str) -> Experiment:
     )
     return Experiment(
         task(k), TwoLayer(HIDDEN, activation="relu", bias=bias, init_scale=0.001), method
-    )  # pyright: ignore
+    )
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:

@@ -27,7 +27,7 @@ MEMBERS = {SHARP: 28, GAUSSIAN: 8}
 # (`benchmarks/test_figures.py` measures the sums).
 BATCH = {SHARP: 200, GAUSSIAN: 1400}
 SMALL = 0.1  # relative distance below which two fields count as the same
-NETWORK = SingleNeuron(init_scale=0.001)  # pyright: ignore[reportCallIssue]
+NETWORK = SingleNeuron(init_scale=0.001)
 NAMES = {SHARP: "NLGP(100)", GAUSSIAN: "NLGP(0.01)"}
 
 

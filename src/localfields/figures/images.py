@@ -51,12 +51,12 @@ WORLDS = PHOTOGRAPHS + LEAVES
 ORIENTED = 0.2  # selectivity from which an orientation is spoken of: 1.5 times as long as wide, or a wavelet
 # A fifth of what the largest eigenvalue of the mean covariance allows, so that heavy tails do not shake the field.
 RATES = {PLAIN: 0.003, CENTERED: 0.05, WHITE: 0.2, SATURATED: 0.04, LIGHT: 0.035, HEAVY: 0.035}
-RETINA = DifferenceOfGaussians(0.5, 1.5)  # pyright: ignore[reportCallIssue]
+RETINA = DifferenceOfGaussians(0.5, 1.5)
 STEPS: dict[str, tuple[Preprocess, ...]] = {
     PLAIN: (),
     CENTERED: (RETINA,),
-    WHITE: (Whiten(cutoff=1e-5),),  # pyright: ignore[reportCallIssue]
-    SATURATED: (RETINA, Saturate(10.0)),  # pyright: ignore[reportCallIssue]
+    WHITE: (Whiten(cutoff=1e-5),),
+    SATURATED: (RETINA, Saturate(10.0)),
 }
 
 
@@ -66,9 +66,10 @@ def task_of(world: str, scale: Scale) -> Discrimination:
     if world in LEAVES:
         gray = {LIGHT: "two-point", HEAVY: "laplace"}[world]
         leaves = at(scale, paper=60, quick=40, tiny=5)
-        scene = DeadLeaves((side, side), smallest=1.0, ratio=4.0, leaves=leaves, gray=gray)  # pyright: ignore
-        return zooms(scene, (2, 1))
-    steps = (Wrap(), *STEPS[world], Center(), ScaleStep(each="all"))  # pyright: ignore[reportCallIssue]
+        return zooms(
+            DeadLeaves((side, side), smallest=1.0, ratio=4.0, leaves=leaves, gray=gray), (2, 1)
+        )
+    steps = (Wrap(), *STEPS[world], Center(), ScaleStep(each="all"))
     return blurs(
         ImagePatches(
             shape=(side, side),
@@ -76,7 +77,7 @@ def task_of(world: str, scale: Scale) -> Discrimination:
             zoom=ZOOM,
             preprocess=steps,
             symmetry="shifts-and-signs",
-        ),  # pyright: ignore
+        ),
         BLURS,
     )
 
@@ -89,9 +90,9 @@ def samples(scale: Scale) -> int:
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """Every method on every world, named by both, and the flow that the theory expects."""
     hidden, some = at(scale, paper=16, quick=16, tiny=2), at(scale, paper=40, quick=24, tiny=4)
-    one, many = SingleNeuron(init_scale=1e-4), Committee(hidden)  # pyright: ignore[reportCallIssue]
-    sparse = SparseCoding(some, steps=at(scale, paper=200, quick=40, tiny=1))  # pyright: ignore[reportCallIssue]
-    methods = {ICA: FastICA(some), SPARSE: sparse}  # pyright: ignore[reportCallIssue]
+    one, many = SingleNeuron(init_scale=1e-4), Committee(hidden)
+    sparse = SparseCoding(some, steps=at(scale, paper=200, quick=40, tiny=1))
+    methods = {ICA: FastICA(some), SPARSE: sparse}
     common: dict[str, Any] = {"estimator": "orbit", "quantities": ("weights",)}
     found = {}
     for world in WORLDS:
@@ -106,7 +107,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         )
         common["batch"] = at(scale, paper=20, quick=10, tiny=2)
         adam = {"optimizer": "adam", "learning_rate": 0.003 * at(scale, paper=1, quick=2, tiny=1)}
-        found[f"{MANY}, {world}"] = Experiment(task, many, Training(**adam, **common))  # pyright: ignore
+        found[f"{MANY}, {world}"] = Experiment(task, many, Training(**adam, **common))
         for name, method in methods.items():
             found[f"{name}, {world}"] = Experiment(task, method=Fit(method, samples=samples(scale)))
         found[f"{THEORY}, {world}"] = Experiment(

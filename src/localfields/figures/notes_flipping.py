@@ -21,12 +21,12 @@ GAINS = {NOTE: 0.01, LONG: 3.0}
 
 def task(gain: float) -> Discrimination:
     """Two lengthscales at one gain."""
-    return Discrimination(*(NLGP((SITES,), xi=xi, gain=gain) for xi in XI))  # type: ignore[arg-type]
+    return Discrimination(*(NLGP((SITES,), xi=xi, gain=gain) for xi in XI))
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """The note's committee; and one on data far from Gaussian, until its fields have their shape."""
-    network = Committee(HIDDEN, init_scale=1.0)  # pyright: ignore[reportCallIssue]
+    network = Committee(HIDDEN, init_scale=1.0)
     note = Training(
         learning_rate=0.01,
         steps=at(scale, paper=5000, quick=1000, tiny=40),

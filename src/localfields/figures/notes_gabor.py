@@ -39,7 +39,7 @@ def seeds(scale: Scale) -> int:
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """ReLU committees of note 1's size at many gains, and the sigmoidal ones of notes/populations."""
     swept, num = gains(scale), seeds(scale)
-    short, long = (NLGP((SITES,), xi=xi, gain=np.repeat(swept, num)) for xi in XI)  # type: ignore[arg-type]
+    short, long = (NLGP((SITES,), xi=xi, gain=np.repeat(swept, num)) for xi in XI)
     method = Training(
         learning_rate=1.0,
         steps=at(scale, paper=3000, quick=2000, tiny=6),
@@ -49,7 +49,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         quantities=("weights",),
         seed=tuple(range(num)) * len(swept),
     )
-    relu = Experiment(Discrimination(short, long), Committee(HIDDEN, init_scale=1.0), method)  # pyright: ignore
+    relu = Experiment(Discrimination(short, long), Committee(HIDDEN, init_scale=1.0), method)
     return {RELU: relu, ERF: population_experiments(scale)[SPLIT]}
 
 

@@ -25,17 +25,17 @@ LINEAR = LinearResponse(slope="gaussian")
 
 def task() -> Discrimination:
     """Nearly Gaussian, as in the note."""
-    return Discrimination(*(NLGP((SITES,), xi=xi, gain=GAIN) for xi in XI))  # type: ignore[arg-type]
+    return Discrimination(*(NLGP((SITES,), xi=xi, gain=GAIN) for xi in XI))
 
 
 def gaussian() -> Discrimination:
     """Gaussian."""
-    return Discrimination(*(Gaussian((SITES,), xi=xi) for xi in XI))  # type: ignore[arg-type]
+    return Discrimination(*(Gaussian((SITES,), xi=xi) for xi in XI))
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """As in the note, and the same neurons with the exact gradient."""
-    network = SingleNeuron(init_scale=1.0)  # pyright: ignore[reportCallIssue]
+    network = SingleNeuron(init_scale=1.0)
 
     def method(batch: int, estimator: str) -> Training:
         return Training(

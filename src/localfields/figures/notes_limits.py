@@ -20,12 +20,12 @@ SITES, CENTER, XI = 40, 20, (1.0, 2.0)
 GAINS = (0.1, 0.5, 1.0, 3.0, 100.0)  # of Fig. 4
 GAIN = 100.0  # of Fig. 5, and of the neurons that are trained
 TRAINED = "trained"
-GATES = {"small bump": Bump(site=CENTER), "Mexican hat": MexicanHat(site=CENTER, width=1.5)}  # pyright: ignore
+GATES = {"small bump": Bump(site=CENTER), "Mexican hat": MexicanHat(site=CENTER, width=1.5)}
 
 
 def task(gain: float) -> Discrimination:
     """Two lengthscales at one gain."""
-    return Discrimination(*(NLGP((SITES,), xi=xi, gain=gain) for xi in XI))  # type: ignore[arg-type]
+    return Discrimination(*(NLGP((SITES,), xi=xi, gain=gain) for xi in XI))
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
@@ -39,7 +39,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         every=at(scale, paper=200, quick=100, tiny=10),
         quantities=("weights",),
     )
-    return {TRAINED: Experiment(task(GAIN), SingleNeuron(), method)}  # pyright: ignore[reportCallIssue]
+    return {TRAINED: Experiment(task(GAIN), SingleNeuron(), method)}
 
 
 def draws(scale: Scale) -> int:
@@ -75,7 +75,7 @@ def own_limits(results: Results) -> np.ndarray:
     def limit(gate: np.ndarray) -> np.ndarray:
         return gated_solution(
             task(GAIN), Directions(gate[None]), draws=draws(results.scale)
-        ).limit()[0]  # pyright: ignore
+        ).limit()[0]
 
     return results.once(
         "own", lambda: np.array([[limit(gate) for gate in gates] for gates in (fields, single)])

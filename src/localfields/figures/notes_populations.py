@@ -31,7 +31,7 @@ def task_of(
 ) -> Discrimination:
     """Two lengthscales told apart, with the labels that the notes give to each activation."""
     short, long = (stimulus((SITES,), xi=xi, **numbers) for xi in XI)
-    return Discrimination(short, long, labels=labels or LABELS[activation])  # pyright: ignore[reportCallIssue]
+    return Discrimination(short, long, labels=labels or LABELS[activation])
 
 
 def hidden(scale: Scale) -> int:
@@ -41,7 +41,7 @@ def hidden(scale: Scale) -> int:
 
 def network_of(scale: Scale, activation: str = "erf") -> Committee:
     """A committee with trained biases."""
-    return Committee(hidden(scale), activation=activation, bias="trained", init_scale=1.0)  # pyright: ignore
+    return Committee(hidden(scale), activation=activation, bias="trained", init_scale=1.0)
 
 
 def training(scale: Scale, activation: str = "erf", **more: Any) -> Training:
@@ -137,22 +137,22 @@ def relative_spread(values: np.ndarray) -> float:
 def signs_kept(found: Populations) -> tuple[int, int, int, int]:
     """Localized fields with negative biases, all localized ones; oscillatory ones with positive biases, and all."""
     negative = found.bias < 0
-    counts = (
-        found.localized & negative,
-        found.localized,
-        found.oscillatory & ~negative,
-        found.oscillatory,
+    return (
+        int((found.localized & negative).sum()),
+        int(found.localized.sum()),
+        int((found.oscillatory & ~negative).sum()),
+        int(found.oscillatory.sum()),
     )
-    return tuple(int(one.sum()) for one in counts)  # type: ignore[return-value]
 
 
 def shares(found: Populations) -> tuple[float, float]:
     """Share of localized fields among negative and among positive biases, in percent; nan where there are none."""
     negative = found.bias < 0
-    return tuple(
+    below, above = (
         100 * float(found.localized[which].mean()) if which.any() else np.nan
         for which in (negative, ~negative)
-    )  # type: ignore[return-value]
+    )
+    return below, above
 
 
 def draw(results: Results) -> Any:

@@ -57,7 +57,7 @@ def losses(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarr
     def compute() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         found = {}
         for name, labels in LABELS.items():
-            network = Committee(1, activation=name.lower(), init_scale=1.0)  # pyright: ignore[reportCallIssue]
+            network = Committee(1, activation=name.lower(), init_scale=1.0)
             rows = []
             for gain in gains(results.scale):
                 task = task_at(float(gain), labels)

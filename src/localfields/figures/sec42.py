@@ -324,7 +324,8 @@ def claims(results: Results) -> Sequence[Claim]:
     from scipy.stats import fisher_exact
 
     same, near, total = counts(apart(results, "training", "Taylor"))
-    p = float(fisher_exact([[PUBLISHED, OF - PUBLISHED], [same, total - same]]).pvalue)  # type: ignore[union-attr]
+    fisher: Any = fisher_exact([[PUBLISHED, OF - PUBLISHED], [same, total - same]])
+    p = float(fisher.pvalue)
     low, high = interval(same, total)
     reason = f"Fisher's test against {PUBLISHED} of {OF}: p = {p:.2g}. {_noise(results)} {_rate(results)}"
     return [

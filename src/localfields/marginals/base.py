@@ -10,13 +10,14 @@ from __future__ import annotations
 import abc
 import functools
 import math
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.special
 
-from .._spec import Number, Spec, number
-from .._types import namespace
+from .._spec import Declaration, Number, Spec, required
+from .._types import Field, Real, namespace
 from ..errors import InputError
 
 STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every law here
@@ -24,11 +25,9 @@ STATISTICS = "to take statistics of"  # what a sweep of laws is refused for
 SETTLED = 1e-12  # a mean this near 0 and a deviation this near 1 are left alone, so that settling twice is once
 
 
-def scale_field() -> Any:
-    """Declare the standard deviation, the one field every law shares."""
-    return number(
-        1.0, low=0, symbol="σ", help="standard deviation", hint="Use 1 for a normalized law."
-    )
+SCALE = Declaration(
+    Number(low=0, hint="Use 1 for a normalized law."), help="standard deviation", symbol="σ"
+)
 
 
 class Marginal(Spec):
@@ -44,7 +43,7 @@ class Marginal(Spec):
     @property
     def sd(self) -> float:
         """Standard deviation."""
-        return self.scale  # type: ignore[attr-defined]
+        return self.scale
 
     @property
     def variance(self) -> float:
@@ -179,6 +178,8 @@ class Marginal(Spec):
 class SymmetricLaw(Marginal):
     """A symmetric law given by the size that |X| exceeds with probability δ = 1 − v, in units of `scale`."""
 
+    scale = required(Real)
+
     @abc.abstractmethod
     def size(self, v: Any, delta: Any) -> Any:
         """The x with P(|X| < x) = v, at unit variance; both v and δ = 1 − v are given to full accuracy."""
@@ -191,14 +192,14 @@ class SymmetricLaw(Marginal):
         """P(X ≤ x)."""
         xp, _ = namespace(x)
         x = xp.asarray(x)
-        return 0.5 * (1 + xp.sign(x) * self.size_cdf(xp.abs(x) / self.scale))  # type: ignore[attr-defined]
+        return 0.5 * (1 + xp.sign(x) * self.size_cdf(xp.abs(x) / self.scale))
 
     def quantile(self, u: Any) -> Any:
         """The x with P(X ≤ x) = u, for u in [0, 1]."""
         xp, _ = namespace(u)
         u = xp.asarray(u)
         delta = 2 * xp.minimum(u, 1 - u)
-        return xp.copysign(self.scale * self.size(1 - delta, delta), u - 0.5)  # type: ignore[attr-defined]
+        return xp.copysign(self.scale * self.size(1 - delta, delta), u - 0.5)
 
     def from_normal(self, z: Any) -> Any:
         """Q(Φ(z)), finite for every finite or infinite z."""
@@ -207,13 +208,18 @@ class SymmetricLaw(Marginal):
         # P(|Z| > z) goes to zero beyond z = 13 in float32; held at the smallest normal number it keeps Q finite.
         delta = xp.maximum(special.erfc(a), np.finfo(a.dtype).tiny)
         # copysign, not sign: a two-point law has no zero, and float32 normals draw one now and then.
-        return xp.copysign(self.scale * self.size(special.erf(a), delta), z)  # type: ignore[attr-defined]
+        return xp.copysign(self.scale * self.size(special.erf(a), delta), z)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """Double-exponential nodes in v: they resolve the small scales, the tails and both ends at once."""
         self.require_one(STATISTICS)
         v, delta, p = uniform_rule()
-        return self.scale * self.size(v, delta), p  # type: ignore[attr-defined]
+        return self.scale * self.size(v, delta), p
+
+
+# A marginal, its name or text, or the quantile function of one.
+MarginalLike = Marginal | str | Mapping[str, Any] | Callable[[np.ndarray], Any]
+MarginalField = Field[Marginal, MarginalLike]
 
 
 @functools.cache

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from .._spec import number
-from .._types import namespace
-from .base import STATISTICS, Marginal, SymmetricLaw, normal_rule, scale_field
+from .._spec import declare, number
+from .._types import Real, namespace
+from .base import SCALE, STATISTICS, Marginal, SymmetricLaw, normal_rule
 
 
 class TwoPoint(SymmetricLaw):
@@ -21,7 +21,7 @@ class TwoPoint(SymmetricLaw):
         -2.0
     """
 
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     def size(self, v: Any, delta: Any) -> Any:
         """|X| is 1."""
@@ -62,7 +62,7 @@ class Normal(Marginal):
         3.0
     """
 
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     def cdf(self, x: Any) -> Any:
         """Φ(x/σ)."""
@@ -102,14 +102,14 @@ class ErfNormal(Marginal):
         1.8
     """
 
-    gain: float = number(
-        3.0,
+    gain: Real = number(
+        default=3.0,
         low=0,
         symbol="g",
         help="gain of the error function; large gains give ±1 data",
         hint="Gain 0 is the Gaussian limit: use `Gaussian` or `.gaussian_clone()`. Infinite gain is `TwoPoint`.",
     )
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     @property
     def _gain(self) -> Any:
@@ -183,14 +183,14 @@ class Algebraic(SymmetricLaw):
         (-0.9299, inf)
     """
 
-    k: float = number(
-        10.0,
+    k: Real = number(
+        default=10.0,
         low=2,
         symbol="k",
         help="tail index: moments of order k and above are infinite",
         hint="At k ≤ 2 the variance is infinite and the law cannot be normalized.",
     )
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     @property
     def tail_index(self) -> float:
@@ -233,7 +233,7 @@ class Uniform(SymmetricLaw):
         -1.2
     """
 
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     def size(self, v: Any, delta: Any) -> Any:
         """√3 v."""
@@ -263,7 +263,7 @@ class Laplace(SymmetricLaw):
         3.0
     """
 
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     def size(self, v: Any, delta: Any) -> Any:
         """−log δ / √2."""
@@ -288,7 +288,7 @@ class Logistic(SymmetricLaw):
         1.2
     """
 
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     def size(self, v: Any, delta: Any) -> Any:
         """(√3/π) log((1 + v)/δ)."""
@@ -317,7 +317,7 @@ class Triangular(SymmetricLaw):
         -0.6
     """
 
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
 
     def size(self, v: Any, delta: Any) -> Any:
         """√6 (1 − √δ)."""

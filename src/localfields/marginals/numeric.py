@@ -15,10 +15,10 @@ import numpy as np
 import scipy.special
 from jax.core import Tracer
 
-from .._spec import Count, Row, declare, derived, number, number_values
-from .._types import namespace
+from .._spec import Count, Row, declare, derived, number, number_values, required
+from .._types import Array, Real, Whole, namespace
 from ..errors import InputError, shorten, show
-from .base import SETTLED, STATISTICS, Marginal, SymmetricLaw, scale_field, uniform_rule
+from .base import SCALE, SETTLED, STATISTICS, Marginal, SymmetricLaw, uniform_rule
 
 GRID_END, GRID_STEP = 8.0, 1 / 256
 GRID = np.arange(-2048, 2049) * GRID_STEP
@@ -37,6 +37,8 @@ def interpolate(table: Any, z: Any) -> Any:
 
 class TabulatedLaw(SymmetricLaw):
     """A symmetric law with a numerical quantile, tabulated for compiled code."""
+
+    table = required(np.ndarray)
 
     def tabulate(self) -> np.ndarray:
         """The map from a standard normal on `GRID`, at unit variance; one row a member in a sweep."""
@@ -57,7 +59,7 @@ class TabulatedLaw(SymmetricLaw):
     def from_normal(self, z: Any) -> Any:
         """Q(Φ(z)): exact in numpy, from the table in compiled code."""
         if isinstance(z, jax.Array):
-            return self.scale * interpolate(self.table, z)  # type: ignore[attr-defined]
+            return self.scale * interpolate(self.table, z)
         return super().from_normal(z)
 
 
@@ -69,14 +71,14 @@ class StudentT(TabulatedLaw):
         (inf, 0.63662)
     """
 
-    nu: float = number(
-        5.0,
+    nu: Real = number(
+        default=5.0,
         low=2,
         symbol="ν",
         help="degrees of freedom: moments of order ν and above are infinite",
         hint="At ν ≤ 2 the variance is infinite and the law cannot be normalized.",
     )
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
     table: np.ndarray = derived(lambda law: law.tabulate())
 
     @property
@@ -114,16 +116,16 @@ class NormalMixture(TabulatedLaw):
         -1.3122
     """
 
-    separation: float = number(
-        0.8,
+    separation: Real = number(
+        default=0.8,
         low=0,
-        high=0.9,  # beyond, the table of the map from a normal would not resolve the jump between the two centers
+        high=0.9,
         closed=True,
         symbol="m",
         help="distance of each center from zero, in standard deviations of the whole",
         hint="Closer to two points use `ErfNormal` at a high gain, or `TwoPoint`. At 0 it is `Normal`.",
     )
-    scale: float = scale_field()
+    scale: Real = declare(SCALE, default=1.0)
     table: np.ndarray = derived(lambda law: law.tabulate())
 
     @property
@@ -177,8 +179,8 @@ class Tabulated(Marginal):
     statistic here is exact for that law: the one that is sampled.
     """
 
-    table: np.ndarray = declare(
-        tuple(GRID), Row(), symbol="Q", help="increasing quantiles at the normal scores"
+    table: Array = declare(
+        Row(), default=tuple(GRID), symbol="Q", help="increasing quantiles at the normal scores"
     )
 
     def __check_init__(self):
@@ -311,9 +313,9 @@ class Empirical(Marginal):
         0.1875
     """
 
-    samples: np.ndarray = declare((-1.0, 1.0), Row(), symbol="x", help="observed values")
-    weights: np.ndarray = declare(
-        (1.0,), Row(), symbol="p", help="their weights; one number: equal"
+    samples: Array = declare(Row(), default=(-1.0, 1.0), symbol="x", help="observed values")
+    weights: Array = declare(
+        Row(), default=(1.0,), symbol="p", help="their weights; one number: equal"
     )
     values: np.ndarray = derived(lambda law: np.sort(law.samples))
     mass: np.ndarray = derived(lambda law: law._mass())
@@ -414,10 +416,12 @@ class SphereProjection(SymmetricLaw):
         2.857143
     """
 
-    dimension: int = declare(40, Count(low=2), symbol="D", help="dimension of the sphere's space")
-    radii: np.ndarray = declare((1.0,), Row(), symbol="R", help="radii, in any unit")
-    weights: np.ndarray = declare((1.0,), Row(), symbol="p", help="their probabilities")
-    scale: float = scale_field()
+    dimension: Whole = declare(
+        Count(low=2), default=40, symbol="D", help="dimension of the sphere's space"
+    )
+    radii: Array = declare(Row(), default=(1.0,), symbol="R", help="radii, in any unit")
+    weights: Array = declare(Row(), default=(1.0,), symbol="p", help="their probabilities")
+    scale: Real = declare(SCALE, default=1.0)
 
     def __check_init__(self):
         """Refuse radii and weights that are no law."""

@@ -12,13 +12,12 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._spec import Choice, Spec, declare, number
-from .._types import working_dtype
+from .._spec import Choice, Declaration, Number, Spec, required
+from .._types import Real, Whole, working_dtype
 from ..errors import InputError
 from ..lattice import distance
 
@@ -43,9 +42,9 @@ class Network(Spec):
 
     family: ClassVar[str] = "network"
 
-    hidden: eqx.AbstractVar[int]
-    init: eqx.AbstractVar[str]
-    init_scale: eqx.AbstractVar[float]
+    hidden = required(Whole)
+    init = required(str)
+    init_scale = required(Real)
 
     @abc.abstractmethod
     def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
@@ -105,21 +104,16 @@ class Network(Spec):
         return params["weights"].reshape(self.hidden, *shape)
 
 
-def activation_field(default: str = "relu") -> Any:
-    """Declare the activation function."""
-    help = "activation of each neuron; erf means erf(h/√2), erf-unscaled erf(h)"
-    return declare(default, Choice(tuple(ACTIVATIONS)), symbol="σ", help=help)
-
-
-def init_field() -> Any:
-    """Declare how the receptive fields start."""
-    help = "start: Glorot normal (plain or truncated), mostly positive, a bump at a random site, or one site alone"
-    return declare("glorot", Choice(INITS), help=help)
-
-
-def init_scale_field(default: float = 0.001) -> Any:
-    """Declare the scale of the initial variance, s·2/(N + K)."""
-    return number(default, low=0, symbol="s", help="initial variance in units of 2/(N + K)")
+ACTIVATION = Declaration(
+    Choice(tuple(ACTIVATIONS)),
+    help="activation of each neuron; erf means erf(h/√2), erf-unscaled erf(h)",
+    symbol="σ",
+)
+INIT = Declaration(
+    Choice(INITS),
+    help="start: Glorot normal (plain or truncated), mostly positive, a bump at a random site, or one site alone",
+)
+INIT_SCALE = Declaration(Number(low=0), help="initial variance in units of 2/(N + K)", symbol="s")
 
 
 def initial_fields(

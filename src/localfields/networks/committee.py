@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._spec import Choice, Count, declare, number
-from .._types import working_dtype
-from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
+from .._types import Real, Whole, working_dtype
+from .base import ACTIVATION, ACTIVATIONS, INIT, INIT_SCALE, Network, Params
 
 
 class Committee(Network):
@@ -22,20 +22,22 @@ class Committee(Network):
     Example:
         >>> import localfields as lf
         >>> lf.networks.Committee(10, activation="sigmoid", bias="trained")
-        Committee(hidden=10, activation='sigmoid', bias='trained')
+        Committee(hidden=10, activation='sigmoid', bias='trained', bias_value=0.0, init_scale=0.001)
     """
 
-    hidden: int = declare(10, Count(high=100_000), symbol="K", help="number of neurons")
-    activation: str = activation_field()
+    hidden: Whole = declare(Count(high=100_000), default=10, symbol="K", help="number of neurons")
+    activation: str = declare(ACTIVATION, default="relu")
     bias: str = declare(
-        "none",
         Choice(("none", "trained", "fixed", "halves")),
+        default="none",
         symbol="b",
         help="biases: none, trained, fixed at bias-value, or fixed at ± bias-value by halves",
     )
-    bias_value: float = number(0.0, symbol="b", help="value of fixed biases, start of trained ones")
-    init: str = init_field()
-    init_scale: float = init_scale_field()
+    bias_value: Real = number(
+        default=0.0, symbol="b", help="value of fixed biases, start of trained ones"
+    )
+    init: str = declare(INIT, default="glorot")
+    init_scale: Real = declare(INIT_SCALE, default=0.001)
 
     def wrong_outputs(self, outputs: int) -> str:
         """Each output needs as many neurons as the others."""

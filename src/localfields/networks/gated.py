@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from .._spec import Nested, Spec, declare
+from .._types import Real
 from ..errors import InputError
-from .base import Network, Params, init_field, init_scale_field
-from .gates import Flat, Gates
+from .base import INIT, INIT_SCALE, Network, Params
+from .gates import Flat
+from .gates.base import GatesField
 
 
 def _as_gates(name: str, value: Any) -> Any:
@@ -37,17 +39,17 @@ class GatedLinear(Network):
         [7.0, 0.0]
     """
 
-    gates: Gates = declare(
-        Flat(),
+    gates: GatesField = declare(
         Nested("gates", _as_gates),
+        default=Flat(),
         symbol="g",
         help="flat, bump, block, mexican-hat, wave, open, …",
     )
-    init: str = init_field()
-    init_scale: float = init_scale_field()
+    init: str = declare(INIT, default="glorot")
+    init_scale: Real = declare(INIT_SCALE, default=0.001)
 
     @property
-    def hidden(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def hidden(self) -> int:
         """One neuron a gate."""
         return self.gates.num_gates
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import jax
 
-from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
+from .._spec import declare
+from .._types import Real
+from .base import ACTIVATION, ACTIVATIONS, INIT, INIT_SCALE, Network, Params
 
 
 class SingleNeuron(Network):
@@ -16,12 +18,12 @@ class SingleNeuron(Network):
         1
     """
 
-    activation: str = activation_field()
-    init: str = init_field()
-    init_scale: float = init_scale_field()
+    activation: str = declare(ACTIVATION, default="relu")
+    init: str = declare(INIT, default="glorot")
+    init_scale: Real = declare(INIT_SCALE, default=0.001)
 
     @property
-    def hidden(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def hidden(self) -> int:
         """One."""
         return 1
 

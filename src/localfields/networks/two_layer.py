@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from .._spec import Choice, Count, declare
-from .._types import working_dtype
-from .base import ACTIVATIONS, Network, Params, activation_field, init_field, init_scale_field
+from .._types import Real, Whole, working_dtype
+from .base import ACTIVATION, ACTIVATIONS, INIT, INIT_SCALE, Network, Params
 
 
 class TwoLayer(Network):
@@ -24,16 +24,16 @@ class TwoLayer(Network):
         ['biases', 'readout', 'readout_bias', 'weights']
     """
 
-    hidden: int = declare(10, Count(high=100_000), symbol="K", help="number of neurons")
-    activation: str = activation_field()
+    hidden: Whole = declare(Count(high=100_000), default=10, symbol="K", help="number of neurons")
+    activation: str = declare(ACTIVATION, default="relu")
     bias: str = declare(
-        "trained",
         Choice(("trained", "hidden", "none")),
+        default="trained",
         symbol="b",
         help="biases: of both layers, of one, or none",
     )
-    init: str = init_field()
-    init_scale: float = init_scale_field()
+    init: str = declare(INIT, default="glorot")
+    init_scale: Real = declare(INIT_SCALE, default=0.001)
 
     def wrong_outputs(self, outputs: int) -> str:
         """Any number will do."""

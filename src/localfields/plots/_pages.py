@@ -19,10 +19,11 @@ def new_page(width: float, height: float) -> Any:
     """An empty matplotlib figure, in inches, that can be drawn without a window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    engine = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08)
+    figure = Figure(figsize=(width, height), layout=engine)
     FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # type: ignore[union-attr]
     return figure
 
 

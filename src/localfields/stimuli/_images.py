@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._kinds import Kind
 from ..errors import InputError, shorten, show
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm")
@@ -50,12 +51,11 @@ _GIVEN: weakref.WeakValueDictionary[str, Images] = weakref.WeakValueDictionary()
 
 
 @dataclasses.dataclass(frozen=True)
-class ImageData:
+class ImageData(Kind):
     """The kind of a field that holds images."""
 
-    static: ClassVar[bool] = True
-    several: ClassVar[bool] = True  # at the command line one a class, joined by commas
-    metavar: ClassVar[str] = "FOLDER | FILE"
+    per_class: ClassVar[bool] = True
+    metavar = "FOLDER | FILE"
 
     def check(self, name: str, value: Any) -> Images:
         """Return the images, or refuse."""
@@ -74,10 +74,6 @@ class ImageData:
         ):
             return _from_files(name, tuple(os.fspath(one) for one in value), False)
         return _from_arrays(name, value)
-
-    def parse(self, name: str, text: str) -> Images:
-        """Read the name of a folder or a file."""
-        return self.check(name, text)
 
     def encode(self, value: Images) -> dict[str, Any]:
         """The JSON form: names and checksum."""

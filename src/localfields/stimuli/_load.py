@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
+from .._kinds import Kind
 from ..errors import InputError, shorten, show, unknown_name
 
 PIECE = 2**24  # bytes of one piece: what is in memory at a time
@@ -116,13 +117,12 @@ class Found(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Data:
+class Data(Kind):
     """The kind of a field that holds data: an array, or the name of a file. Labels are one number a sample."""
 
     labels: bool = False
-    static: ClassVar[bool] = True
-    several: ClassVar[bool] = True  # at the command line one a class, joined by commas
-    metavar: ClassVar[str] = "FILE"
+    per_class: ClassVar[bool] = True
+    metavar = "FILE"
 
     def check(self, name: str, value: Any) -> Source | None:
         """Return the source, or refuse."""
@@ -135,10 +135,6 @@ class Data:
         if isinstance(value, (str, os.PathLike)):
             return read_file(name, os.fspath(value), self.labels)
         return read_array(name, value, self.labels)
-
-    def parse(self, name: str, text: str) -> Source | None:
-        """Read the name of a file."""
-        return self.check(name, text)
 
     def encode(self, value: Source | None) -> Any:
         """The JSON form: a file's name and checksum; of an array its numbers if they are few, else their checksum."""

@@ -7,15 +7,17 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._prng import make_key
-from .._spec import Count, Nested, Shape, Spec, declare, number
+from .._spec import Count, Declaration, Nested, Number, Spec, required
+from .._types import Lattice, Real
 from ..errors import InputError, show
-from ..lattice import Given, Kernel, SquaredExponential, check_kernel, settle_kernel
+from ..fields import LATTICE as LATTICE
+from ..fields import RING as RING
+from ..lattice import Given, KernelField, check_kernel, normalize_kernel
 from ..marginals import Marginal
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class Stimulus(Spec):
 
     family: ClassVar[str] = "stimulus"
 
-    shape: eqx.AbstractVar[tuple[int, ...]]
+    shape = required(Lattice)
 
     @property
     def translation_invariant(self) -> bool:
@@ -148,44 +150,28 @@ def as_key(key: Any) -> Any:
     )
 
 
-def lattice_field(default: tuple[int, ...] = (40,), most_axes: int = 3) -> Any:
-    """Declare the lattice a stimulus lives on."""
-    if most_axes == 1:
-        kind = Shape(1, "This stimulus lives on a ring: give (40,) for 40 sites.")
-    else:
-        kind = Shape(most_axes)
-    return declare(
-        default, kind, symbol="N", help="lattice: 40 sites on a ring, or 30x30 on a torus"
-    )
-
-
-def lengthscale_field(default: float = 3.0) -> Any:
-    """Declare the lengthscale ξ of the latent correlation."""
-    return number(
-        default,
-        low=0,
-        symbol="ξ",
-        help="lengthscale of the latent correlation, in sites",
-        hint="For independent sites use a small lengthscale, such as 0.1.",
-    )
-
-
-def kernel_field() -> Any:
-    """Declare the correlation kernel: a name, a row, or a function of distance in units of ξ."""
-    help = "correlation against distance: squared-exponential, periodized, given:row=1,…; in Python a function of d/ξ"
-    return declare(SquaredExponential(), Nested("kernel"), symbol="C", help=help)
+LENGTHSCALE = Declaration(
+    Number(low=0, hint="For independent sites use a small lengthscale, such as 0.1."),
+    help="lengthscale of the latent correlation, in sites",
+    symbol="ξ",
+)
+KERNEL = Declaration(
+    Nested("kernel"),
+    help="correlation against distance: squared-exponential, periodized, given:row=1,…; in Python a function of d/ξ",
+    symbol="C",
+)
 
 
 class Colored(Stimulus):
     """A stimulus made of white noise that a kernel colors; what follows the coloring is the subclass's."""
 
-    xi: eqx.AbstractVar[float]
-    kernel: eqx.AbstractVar[Kernel]
+    xi = required(Real)
+    kernel = required(KernelField)
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a kernel given as a function."""
-        return settle_kernel(given)
+        return normalize_kernel(given)
 
     def __check_init__(self):
         """Check the kernel against the lattice, and warn where it had to be made positive."""

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._spec import Count, Nested, declare, number
-from .._types import working_dtype
+from .._types import Lattice, Real, Whole, working_dtype
 from ..lattice import along, distance
 from ..marginals import Marginal, Uniform
-from .base import Stimulus, lattice_field
+from ..marginals.base import MarginalField
+from .base import LATTICE, Stimulus
 
 
 class DeadLeaves(Stimulus):
@@ -30,17 +31,20 @@ class DeadLeaves(Stimulus):
         array([1.   , 0.472, 0.254])
     """
 
-    shape: tuple[int, ...] = lattice_field((16, 16))
-    smallest: float = number(1.0, low=0, symbol="r₋", help="smallest radius, in sites")
-    ratio: float = number(
-        8.0, low=1, symbol="r₊/r₋", help="largest radius, in units of the smallest"
+    shape: Lattice = declare(LATTICE, default=(16, 16))
+    smallest: Real = number(default=1.0, low=0, symbol="r₋", help="smallest radius, in sites")
+    ratio: Real = number(
+        default=8.0, low=1, symbol="r₊/r₋", help="largest radius, in units of the smallest"
     )
-    leaves: int = declare(
-        200, Count(high=100_000), symbol="K", help="how many leaves; the background is behind them"
+    leaves: Whole = declare(
+        Count(high=100_000),
+        default=200,
+        symbol="K",
+        help="how many leaves; the background is behind them",
     )
-    gray: Marginal = declare(
-        Uniform(),
+    gray: MarginalField = declare(
         Nested("marginal"),
+        default=Uniform(),
         symbol="F",
         help="law of a leaf's gray, such as uniform, two-point or laplace",
     )
@@ -48,7 +52,7 @@ class DeadLeaves(Stimulus):
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Put the grays at mean zero and unit variance."""
-        return given | {"gray": Nested("marginal").check("gray", given["gray"]).standardized()}  # type: ignore
+        return given | {"gray": Nested("marginal").check("gray", given["gray"]).standardized()}
 
     @property
     def sign_symmetric(self) -> bool:

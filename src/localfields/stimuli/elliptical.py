@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._spec import Nested, declare, number
-from .._types import working_dtype
+from .._types import Field, Lattice, Real, working_dtype
 from ..errors import InputError, show
-from ..lattice import Kernel, colored, settle_kernel
+from ..lattice import KernelField, SquaredExponential, colored, normalize_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
 from ..marginals import StudentT as StudentTLaw
-from ..marginals.base import SETTLED, uniform_rule
+from ..marginals.base import SETTLED, MarginalLike, uniform_rule
 from ..marginals.numeric import as_law
-from .base import Colored, kernel_field, lattice_field, lengthscale_field
+from .base import KERNEL, LATTICE, LENGTHSCALE, Colored
 
 
 class EllipticalLaw(Colored):
@@ -67,16 +67,16 @@ class StudentT(EllipticalLaw):
         inf
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    nu: float = number(
-        5.0,
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    nu: Real = number(
+        default=5.0,
         low=2,
         symbol="ν",
         help="degrees of freedom: small ν gives heavy tails",
         hint="At ν ≤ 2 the variance is infinite and the law cannot be normalized.",
     )
-    kernel: Kernel = kernel_field()
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     def stretch(self, key: Any, length: jax.Array) -> jax.Array:
         """√((ν − 2)/χ²_ν)."""
@@ -122,9 +122,9 @@ class EllipticalShell(EllipticalLaw):
         2.857
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    kernel: Kernel = kernel_field()
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     def stretch(self, key: Any, length: jax.Array) -> jax.Array:
         """√D over the length."""
@@ -144,9 +144,9 @@ class EllipticalExtreme(EllipticalLaw):
         3.545
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    kernel: Kernel = kernel_field()
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     def stretch(self, key: Any, length: jax.Array) -> jax.Array:
         """R = 2 + artanh(u), with E R² = 4 + 4 ln 2 + π²/12."""
@@ -174,15 +174,15 @@ class Elliptical(EllipticalLaw):
         3.8095
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    radial: Tabulated = declare(
-        _flat_radius(),
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    radial: Field[Tabulated, MarginalLike] = declare(
         Nested("marginal", as_law),
+        default=_flat_radius(),
         symbol="R",
         help="law of the radius: its quantile function",
     )
-    kernel: Kernel = kernel_field()
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class Elliptical(EllipticalLaw):
         length = math.hypot(radial.mean, radial.sd)
         if abs(length - 1) > SETTLED:  # otherwise a copy would differ in its last bits
             radial = Tabulated(radial.table / length)
-        return settle_kernel(given) | {"radial": radial}
+        return normalize_kernel(given) | {"radial": radial}
 
     def stretch(self, key: Any, length: jax.Array) -> jax.Array:
         """R at a random normal score, over the length."""

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._spec import Nested, Row, declare, derived, number
-from .._types import working_dtype
+from .._types import Array, Lattice, Real, working_dtype
 from ..errors import InputError, show
-from ..lattice import Given, Kernel, check_row, colored, settle_kernel
+from ..lattice import Given, KernelField, SquaredExponential, check_row, colored, normalize_kernel
 from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection
-from ..marginals.base import latent_row
+from ..marginals.base import MarginalField, latent_row
 from ..marginals.numeric import as_law
-from .base import Colored, Stimulus, kernel_field, lattice_field, lengthscale_field
+from .base import KERNEL, LATTICE, LENGTHSCALE, Colored, Stimulus
 
 
 class GaussianCopula(Colored):
@@ -71,8 +71,9 @@ class GaussianCopula(Colored):
         for name in ("shape", "xi", "kernel"):
             if name in values:
                 raise InputError(f"`{name}` follows from the wanted correlation. Leave it out.")
-        law = cls(shape=row.shape, xi=0.1, **values).marginal()
-        return cls(shape=row.shape, kernel=Given(latent_row(law, row)), **values)
+        make: Any = cls  # every such class has shape, xi and kernel
+        law = make(shape=row.shape, xi=0.1, **values).marginal()
+        return make(shape=row.shape, kernel=Given(latent_row(law, row)), **values)
 
 
 class Gaussian(GaussianCopula):
@@ -84,11 +85,13 @@ class Gaussian(GaussianCopula):
         array([1.    , 0.8948, 0.6412])
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    scale: float = number(1.0, low=0, symbol="σ", help="standard deviation of every coordinate")
-    offset: float = number(0.0, symbol="μ", help="mean of every coordinate")
-    kernel: Kernel = kernel_field()
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    scale: Real = number(
+        default=1.0, low=0, symbol="σ", help="standard deviation of every coordinate"
+    )
+    offset: Real = number(default=0.0, symbol="μ", help="mean of every coordinate")
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     @property
     def elliptical(self) -> bool:
@@ -125,16 +128,16 @@ class NLGP(GaussianCopula):
         array([1.    , 0.7099, 0.4459])
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    gain: float = number(
-        3.0,
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    gain: Real = number(
+        default=3.0,
         low=0,
         symbol="g",
         help="gain of the error function; large gains give ±1 data",
         hint="Gain 0 is the Gaussian limit: use `Gaussian` or `.gaussian_clone()`.",
     )
-    kernel: Kernel = kernel_field()
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     def marginal(self) -> Marginal:
         """The law of erf(gZ)/𝒵."""
@@ -153,16 +156,16 @@ class Kur(GaussianCopula):
         inf
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    k: float = number(
-        10.0,
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    k: Real = number(
+        default=10.0,
         low=2,
         symbol="k",
         help="tail index: large k gives light tails, small k heavy ones",
         hint="At k ≤ 2 the variance is infinite and the law cannot be normalized.",
     )
-    kernel: Kernel = kernel_field()
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     def marginal(self) -> Marginal:
         """The algebraic law."""
@@ -181,15 +184,15 @@ class Copula(GaussianCopula):
         False
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    xi: float = lengthscale_field()
-    marginal_law: Marginal = declare(
-        Laplace(),
+    shape: Lattice = declare(LATTICE, default=(40,))
+    xi: Real = declare(LENGTHSCALE, default=3.0)
+    marginal_law: MarginalField = declare(
         Nested("marginal", as_law),
+        default=Laplace(),
         symbol="F",
         help="law of each site: a name such as laplace or student-t:nu=5, or a quantile function",
     )
-    kernel: Kernel = kernel_field()
+    kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +202,7 @@ class Copula(GaussianCopula):
             raise InputError(
                 f"A copula cannot sample {show(law)}. Use an elliptical stimulus instead."
             )
-        return settle_kernel(given) | {"marginal_law": law.standardized()}  # type: ignore[attr-defined]
+        return normalize_kernel(given) | {"marginal_law": law.standardized()}
 
     @property
     def sign_symmetric(self) -> bool:
@@ -214,14 +217,14 @@ class Copula(GaussianCopula):
 class DenseGaussian(Stimulus):
     """A Gaussian with any covariance matrix: the clone of stimuli that are not translation invariant."""
 
-    shape: tuple[int, ...] = lattice_field((2,))
-    matrix: np.ndarray = declare(
-        ((1.0, 0.0), (0.0, 1.0)),
+    shape: Lattice = declare(LATTICE, default=(2,))
+    matrix: Array = declare(
         Row(axes=2),
+        default=((1.0, 0.0), (0.0, 1.0)),
         symbol="Σ",
         help="covariance matrix, (size, size), sites in C order",
     )
-    offset: float = number(0.0, symbol="μ", help="mean of every coordinate")
+    offset: Real = number(default=0.0, symbol="μ", help="mean of every coordinate")
     root: np.ndarray = derived(lambda stimulus: stimulus._root())
 
     def _root(self) -> np.ndarray:

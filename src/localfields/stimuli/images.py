@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._spec import Choice, Count, Shape, declare, derived, number
+from .._types import Lattice, Real, Whole
 from ..errors import InputError
 from ._images import ImageData, Images
-from .preprocess import Center, Scale, apply_all, fit_all
-from .samples import LARGEST_HELD, Rows, check_rows, preprocess_field, remembered, symmetry_field
+from .preprocess import Center, PreprocessField, Scale, apply_all, fit_all
+from .samples import LARGEST_HELD, PREPROCESS, SYMMETRY, Rows, check_rows, remembered
 
 
 class ImagePatches(Rows):
@@ -29,34 +30,40 @@ class ImagePatches(Rows):
     """
 
     source: Any = declare(
-        None,
         ImageData(),
+        default=None,
         help="folder or file of images; embedded: the photographs of scikit-learn",
     )
-    shape: tuple[int, ...] = declare(
-        (16, 16),
+    shape: Lattice = declare(
         Shape(2, "Give (16, 16) for patches of 16 by 16 pixels."),
+        default=(16, 16),
         symbol="N",
         help="size of a patch, as 16x16",
     )
-    patches: int = declare(20_000, Count(low=2, high=10**7), help="how many patches are cut")
-    blur: float = number(
-        0.0,
+    patches: Whole = declare(
+        Count(low=2, high=10**7), default=20_000, help="how many patches are cut"
+    )
+    blur: Real = number(
+        default=0.0,
         low=0,
         high=1000,
         closed=True,
         symbol="σ",
         help="width of a Gaussian blur of the images, in pixels",
     )
-    zoom: int = declare(1, Count(high=1000), help="pixels an axis that are averaged into one")
+    zoom: Whole = declare(
+        Count(high=1000), default=1, help="pixels an axis that are averaged into one"
+    )
     normalize: str = declare(
-        "standard",
         Choice(("standard", "log", "none")),
+        default="standard",
         help="each image to mean 0 and variance 1; its logarithm; no",
     )
-    places: int = declare(0, Count(low=0, high=2**62), help="seed of where patches are cut")
-    preprocess: tuple[Any, ...] = preprocess_field((Center(), Scale()))
-    symmetry: str = symmetry_field()
+    places: Whole = declare(
+        Count(low=0, high=2**62), default=0, help="seed of where patches are cut"
+    )
+    preprocess: PreprocessField = declare(PREPROCESS, default=(Center(), Scale()))
+    symmetry: str = declare(SYMMETRY, default="none")
     rows: np.ndarray = derived(lambda stimulus: stimulus._cut_once())
 
     def __check_init__(self):

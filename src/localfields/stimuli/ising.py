@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._spec import number
-from .._types import working_dtype
+from .._spec import declare, number
+from .._types import Lattice, Real, working_dtype
 from ..marginals import Marginal, TwoPoint
-from .base import Stimulus, lattice_field
+from .base import RING, Stimulus
 
 
 class Ising(Stimulus):
@@ -26,9 +26,9 @@ class Ising(Stimulus):
         array([1.    , 0.6044, 0.3653])
     """
 
-    shape: tuple[int, ...] = lattice_field(most_axes=1)
-    coupling: float = number(
-        0.7,
+    shape: Lattice = declare(RING, default=(40,))
+    coupling: Real = number(
+        default=0.7,
         low=-20,
         high=20,
         symbol="J",

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._spec import Choice, Nested, Spec, declare, number
+from .._spec import Choice, Kind, Nested, Spec, declare, number
+from .._types import Field, Real
 from ..errors import InputError
 from ..lattice import along, distance
 
@@ -103,7 +104,9 @@ class Scale(Preprocess):
     """Divide by the standard deviation, so that the variance is one."""
 
     each: str = declare(
-        "site", Choice(("site", "all")), help="every site by its own deviation, or all by one"
+        Choice(("site", "all")),
+        default="site",
+        help="every site by its own deviation, or all by one",
     )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
@@ -131,10 +134,12 @@ class Whiten(Preprocess):
     """
 
     method: str = declare(
-        "zca", Choice(("zca", "pca")), help="keep the sites, or turn to principal components"
+        Choice(("zca", "pca")),
+        default="zca",
+        help="keep the sites, or turn to principal components",
     )
-    cutoff: float = number(
-        1e-6,
+    cutoff: Real = number(
+        default=1e-6,
         low=0,
         high=1,
         symbol="c",
@@ -187,7 +192,7 @@ def gaussian_response(shape: tuple[int, ...], sigma: float) -> np.ndarray:
 class LowPass(Filter):
     """A Gaussian blur around the lattice. Constants pass unchanged."""
 
-    sigma: float = number(1.0, low=0, symbol="σ", help="width of the blur, in sites")
+    sigma: Real = number(default=1.0, low=0, symbol="σ", help="width of the blur, in sites")
 
     def response(self, shape: tuple[int, ...]) -> np.ndarray:
         """exp(−σ²k²/2)."""
@@ -197,10 +202,12 @@ class LowPass(Filter):
 class DifferenceOfGaussians(Filter):
     """Center minus surround, as retinal ganglion cells see: no response to a constant."""
 
-    center: float = number(
-        0.5, low=0, closed=True, symbol="σ_c", help="width of the center, in sites"
+    center: Real = number(
+        default=0.5, low=0, closed=True, symbol="σ_c", help="width of the center, in sites"
     )
-    surround: float = number(1.5, low=0, symbol="σ_s", help="width of the surround, in sites")
+    surround: Real = number(
+        default=1.5, low=0, symbol="σ_s", help="width of the surround, in sites"
+    )
 
     def __check_init__(self):
         """Refuse a surround inside the center."""
@@ -221,8 +228,11 @@ class ContrastNormalize(Preprocess):
     A sample's contrast is √(variance + floor² · mean variance), so that faint ones are not made as loud as others.
     """
 
-    floor: float = number(
-        0.1, low=0, closed=True, help="contrast at which amplification ends, of the usual one"
+    floor: Real = number(
+        default=0.1,
+        low=0,
+        closed=True,
+        help="contrast at which amplification ends, of the usual one",
     )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
@@ -255,8 +265,8 @@ class Saturate(Preprocess):
         [[-1.0, 1.0]]
     """
 
-    gain: float = number(
-        1.0, low=0, symbol="g", help="steepness at zero, in units of one standard deviation"
+    gain: Real = number(
+        default=1.0, low=0, symbol="g", help="steepness at zero, in units of one standard deviation"
     )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
@@ -277,8 +287,11 @@ class Saturate(Preprocess):
 class Window(Preprocess):
     """Fade samples out toward the edge of a patch, so that its borders, which meet on the torus, do."""
 
-    width: float = number(
-        0.35, low=0, symbol="s", help="deviation of the Gaussian window, of the shortest axis"
+    width: Real = number(
+        default=0.35,
+        low=0,
+        symbol="s",
+        help="deviation of the Gaussian window, of the shortest axis",
     )
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
@@ -321,18 +334,18 @@ class Wrap(Preprocess):
 
 
 @dataclasses.dataclass(frozen=True)
-class Steps:
+class Steps(Kind):
     """The kind of a field that holds steps, in their order."""
 
     static: ClassVar[bool] = False
-    metavar: ClassVar[str] = "STEP+STEP+…"
+    metavar = "STEP+STEP+…"
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
         """Return a tuple of steps, or refuse."""
         if isinstance(value, str):
             return self.parse(name, value)
-        given = value if isinstance(value, (tuple, list)) else (value,)
-        return tuple(Nested("preprocess").check(name, one) for one in given)
+        steps = value if isinstance(value, (tuple, list)) else (value,)
+        return tuple(Nested("preprocess").check(name, step) for step in steps)
 
     def parse(self, name: str, text: str) -> tuple[Any, ...]:
         """Read `center+whiten:cutoff=0.01`; `none` for no step."""
@@ -340,8 +353,13 @@ class Steps:
 
     def encode(self, value: tuple[Preprocess, ...]) -> list[Any]:
         """The JSON form."""
-        return [one.to_json() for one in value]
+        return [step.to_json() for step in value]
 
     def text(self, value: tuple[Preprocess, ...]) -> str:
         """As it is typed: `center+whiten:cutoff=0.01`."""
         return "+".join(map(Nested("preprocess").text, value)) or "none"
+
+
+PreprocessField = Field[
+    tuple[Preprocess, ...], str | Preprocess | Sequence[str | Preprocess | dict[str, Any]]
+]

@@ -6,28 +6,27 @@ import abc
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._spec import Choice, Count, declare
-from .._types import working_dtype
+from .._spec import Choice, Count, Declaration, declare, required
+from .._types import Lattice, Whole, working_dtype
 from ..errors import InputError
 from ..lattice import along
 from ..marginals import Empirical, Marginal, TwoPoint
-from .base import Stimulus, lattice_field
+from .base import LATTICE, Stimulus
 
-
-def _coding_field() -> Any:
-    help = "signs: ±1 with a random overall sign; zero-one: 1 inside the pulse and 0 outside, not normalized"
-    return declare("signs", Choice(("signs", "zero-one")), help=help)
+CODING = Declaration(
+    Choice(("signs", "zero-one")),
+    help="signs: ±1 with a random overall sign; zero-one: 1 inside the pulse and 0 outside, not normalized",
+)
 
 
 class Pulse(Stimulus):
     """What pulses share. Where a pulse lies is the subclass's; coding, mean, marginal and covariance follow."""
 
-    coding: eqx.AbstractVar[str]
+    coding = required(str)
 
     @abc.abstractmethod
     def inside(self, key: Any, num: int) -> jax.Array:
@@ -90,10 +89,10 @@ class SinglePulse(Pulse):
         array([1. , 0.9, 0.8])
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    shortest: int = declare(4, Count(), symbol="ℓ₋", help="shortest pulse, in sites")
-    longest: int = declare(8, Count(), symbol="ℓ₊", help="longest pulse, in sites")
-    coding: str = _coding_field()
+    shape: Lattice = declare(LATTICE, default=(40,))
+    shortest: Whole = declare(Count(), default=4, symbol="ℓ₋", help="shortest pulse, in sites")
+    longest: Whole = declare(Count(), default=8, symbol="ℓ₊", help="longest pulse, in sites")
+    coding: str = declare(CODING, default="signs")
 
     def __check_init__(self):
         """Refuse lengths that do not fit."""
@@ -147,11 +146,11 @@ class BlockPulse(Pulse):
         array([ 0.25,  0.25,  0.25, -0.25, -0.25, -0.25])
     """
 
-    shape: tuple[int, ...] = lattice_field()
-    length: int = declare(
-        4, Count(), symbol="ℓ", help="length of a block, in sites; it divides the lattice"
+    shape: Lattice = declare(LATTICE, default=(40,))
+    length: Whole = declare(
+        Count(), default=4, symbol="ℓ", help="length of a block, in sites; it divides the lattice"
     )
-    coding: str = _coding_field()
+    coding: str = declare(CODING, default="signs")
 
     def __check_init__(self):
         """Refuse a length that does not tile the lattice."""

@@ -9,19 +9,18 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._spec import Choice, Count, Shape, declare, derived
-from .._types import working_dtype
+from .._spec import Choice, Count, Declaration, Shape, declare, derived, required
+from .._types import Lattice, Whole, working_dtype
 from ..errors import InputError
 from ..lattice import along, distance
 from ..marginals import Empirical, Marginal
 from ._load import Data, Source
 from .base import LARGEST_DRAW, Stimulus, as_key
-from .preprocess import CHUNK, Applied, Preprocess, Steps, apply_all, fit_all
+from .preprocess import CHUNK, Applied, PreprocessField, Steps, apply_all, fit_all
 
 LARGEST_HELD = 2**28  # bytes of rows that live in compiled code; more is streamed from the file
 POOL = 2**26  # bytes of the rows that stand for streamed ones where a draw cannot wait for a file
@@ -44,16 +43,14 @@ def remembered(key: Hashable, make: Callable[[], Any], most: int = 8) -> Any:
     return _KNOWN[key]
 
 
-def preprocess_field(default: tuple[Preprocess, ...] = ()) -> Any:
-    """Declare the steps that data go through."""
-    help = "steps, such as center+scale or contrast-normalize+whiten:cutoff=0.01; none for the data as they are"
-    return declare(default, Steps(), help=help)
-
-
-def symmetry_field() -> Any:
-    """Declare which copies of a row are drawn like the row itself."""
-    help = "what a draw is moved by at random: shifts around the lattice, signs, both or none"
-    return declare("none", Choice(SYMMETRIES), help=help)
+PREPROCESS = Declaration(
+    Steps(),
+    help="steps, such as center+scale or contrast-normalize+whiten:cutoff=0.01; none for the data as they are",
+)
+SYMMETRY = Declaration(
+    Choice(SYMMETRIES),
+    help="what a draw is moved by at random: shifts around the lattice, signs, both or none",
+)
 
 
 class Rows(Stimulus):
@@ -64,9 +61,9 @@ class Rows(Stimulus):
     the theories apply; whether the data had it is another question, which `predict` looks into.
     """
 
-    preprocess: eqx.AbstractVar[tuple[Any, ...]]
-    symmetry: eqx.AbstractVar[str]
-    rows: eqx.AbstractVar[np.ndarray]
+    preprocess = required(PreprocessField)
+    symmetry = required(str)
+    rows = required(np.ndarray)
 
     @property
     @abc.abstractmethod
@@ -270,20 +267,24 @@ class Samples(Rows):
     """
 
     data: Any = declare(
-        PLACEHOLDER, Data(), help="file of samples, one a row: .npy, .npz, .mat, .csv or .zarr"
+        Data(),
+        default=PLACEHOLDER,
+        help="file of samples, one a row: .npy, .npz, .mat, .csv or .zarr",
     )
-    shape: tuple[int, ...] = declare(
-        (),
+    shape: Lattice = declare(
         Shape(),
+        default=(),
         symbol="N",
         help="lattice of one sample, where the data do not tell: 40, or 30x30",
     )
-    classes: Any = declare(None, Data(labels=True), help="file of labels, one number a sample")
-    chosen: int = declare(
-        0, Count(low=-(2**31), high=2**31), help="the label whose samples are taken"
+    classes: Any = declare(
+        Data(labels=True), default=None, help="file of labels, one number a sample"
     )
-    preprocess: tuple[Any, ...] = preprocess_field()
-    symmetry: str = symmetry_field()
+    chosen: Whole = declare(
+        Count(low=-(2**31), high=2**31), default=0, help="the label whose samples are taken"
+    )
+    preprocess: PreprocessField = declare(PREPROCESS, default=())
+    symmetry: str = declare(SYMMETRY, default="none")
     rows: np.ndarray = derived(lambda stimulus: stimulus._prepared()[0])
 
     @classmethod

@@ -64,7 +64,7 @@ def solve(
         >>> flow.ipr[:, -1, 0].round(4)
         array([0.8537, 0.8537])
     """
-    network = SingleNeuron() if network is None else network  # pyright: ignore[reportCallIssue]
+    network = SingleNeuron() if network is None else network
     _check(task, theory, network, until, stop_tol, tolerance, solver)
     seed = Seeds().check("seed", seed)
     clock = time.perf_counter()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from .._spec import Choice, declare, registered
+from .._spec import Choice, Declaration, declare, registered
 from ..networks import Network
 from ..stimuli import Stimulus
 from ..tasks import Discrimination
@@ -46,9 +46,10 @@ def _best(candidates: Iterable[tuple[Any, Coverage]]) -> Any:
     return max(ranked, key=lambda one: one[:2])[2] if ranked else None
 
 
-def _accuracy_field() -> Any:
-    help = "full, or coarse: faster, and enough to tell in what a flow ends"
-    return declare("full", Choice(("full", "coarse")), help=help)
+ACCURACY = Declaration(
+    Choice(("full", "coarse")),
+    help="full, or coarse: faster, and enough to tell in what a flow ends",
+)
 
 
 class PerClass(NeuronTheory):
@@ -65,7 +66,7 @@ class PerClass(NeuronTheory):
 
     priority: ClassVar[int] = 2
 
-    accuracy: str = _accuracy_field()
+    accuracy: str = declare(ACCURACY, default="full")
 
     def response_theory(self, stimulus: Stimulus) -> NeuronTheory | None:
         """The theory that describes a class, None where there is none."""
@@ -111,7 +112,7 @@ class BestKnown(Theory):
         True
     """
 
-    accuracy: str = _accuracy_field()
+    accuracy: str = declare(ACCURACY, default="full")
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
         """What the best theory says; where there is none, the reason of those of one neuron."""

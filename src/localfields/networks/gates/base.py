@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from ..._spec import Count, Spec, declare
-from ..._types import working_dtype
+from ..._spec import Count, Declaration, Spec
+from ..._types import Field, working_dtype
 
 MOST_COPIES = 100_000
 
@@ -60,6 +61,6 @@ class Gates(Spec):
         return None
 
 
-def copies_field() -> Any:
-    """Declare how many gates share a profile."""
-    return declare(1, Count(high=MOST_COPIES), symbol="K", help="number of gates, evenly spaced")
+GatesField = Field[Gates, Gates | str | Mapping[str, Any]]
+
+COPIES = Declaration(Count(high=MOST_COPIES), help="number of gates, evenly spaced", symbol="K")

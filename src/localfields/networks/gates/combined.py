@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._spec import Count, Many, Nested, declare
-from ..._types import working_dtype
+from ..._spec import Count, Declaration, Many, Nested, declare
+from ..._types import Whole, working_dtype
 from ...errors import InputError, show
-from .base import MOST_COPIES, Gates, copies_field
+from .base import COPIES, MOST_COPIES, Gates, GatesField
 from .half_space import Flat, HalfSpaces, without_rounding
 
 MOST_DIRECTIONS = 12  # of `Exclusive`: 4096 gates
@@ -27,7 +27,7 @@ class Open(Gates):
         [1.0, 1.0]
     """
 
-    copies: int = copies_field()
+    copies: Whole = declare(COPIES, default=1)
 
     @property
     def num_gates(self) -> int:
@@ -48,11 +48,9 @@ class Open(Gates):
         return jnp.ones(self.copies, h.dtype)
 
 
-def gates_field() -> Any:
-    """Declare the gates that others are made of."""
-    return declare(
-        Flat(), Nested("gates"), help="bump, block, mexican-hat, wave, flat, random-directions, …"
-    )
+GATES = Declaration(
+    Nested("gates"), help="bump, block, mexican-hat, wave, flat, random-directions, …"
+)
 
 
 class Redundant(Gates):
@@ -63,8 +61,8 @@ class Redundant(Gates):
         2
     """
 
-    gates: Gates = gates_field()
-    copies: int = declare(2, Count(high=MOST_COPIES), help="neurons behind each gate")
+    gates: GatesField = declare(GATES, default=Flat())
+    copies: Whole = declare(Count(high=MOST_COPIES), default=2, help="neurons behind each gate")
 
     @property
     def num_gates(self) -> int:
@@ -99,7 +97,7 @@ class Exclusive(Gates):
         [0.0, 1.0, 0.0, 0.0]
     """
 
-    gates: Gates = gates_field()
+    gates: GatesField = declare(GATES, default=Flat())
 
     def __check_init__(self):
         """Refuse what has no directions, or too many."""
@@ -141,8 +139,12 @@ class Several(Gates):
     variadic: ClassVar[str] = "parts"
 
     parts: tuple[Gates, ...] = declare(
-        (Flat(),), Many("gates"), help="gates, one kind after another"
+        Many("gates"), default=(Flat(),), help="gates, one kind after another"
     )
+
+    if TYPE_CHECKING:  # the gates by position, which no dataclass field can say
+
+        def __init__(self, *parts: Gates) -> None: ...
 
     @property
     def num_gates(self) -> int:

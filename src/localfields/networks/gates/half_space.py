@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._spec import Count, Row, declare, number
-from ..._types import working_dtype
+from ..._spec import Count, Declaration, Row, declare, number, required
+from ..._types import Array, Real, Whole, working_dtype
 from ...errors import InputError
 from ...lattice import along, distance
-from .base import Gates, copies_field
+from .base import COPIES, Gates
 
 TIE = 64  # a projection below this many roundings of ‖v‖₁ is taken for zero
 
@@ -58,8 +56,8 @@ def without_rounding(h: jax.Array) -> jax.Array:
 class OneProfile(HalfSpaces):
     """Half-spaces whose directions are copies of one profile, evenly spaced over the sites in C order."""
 
-    site: eqx.AbstractVar[int]
-    copies: eqx.AbstractVar[int]
+    site = required(Whole)
+    copies = required(Whole)
 
     @abc.abstractmethod
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
@@ -78,9 +76,7 @@ class OneProfile(HalfSpaces):
         return jnp.stack([jnp.roll(profile, by, tuple(range(len(shape)))).ravel() for by in moves])
 
 
-def site_field() -> Any:
-    """Declare where a profile sits."""
-    return declare(0, Count(low=0), symbol="i", help="site of the first copy, in C order")
+SITE = Declaration(Count(low=0), help="site of the first copy, in C order", symbol="i")
 
 
 class Bump(OneProfile):
@@ -92,11 +88,11 @@ class Bump(OneProfile):
         [[0.0, 1.0, 0.0, 0.0]]
     """
 
-    site: int = site_field()
-    width: float = number(
-        0.0, low=0, closed=True, symbol="s", help="v = exp(−d²/2s²); 0 for one site alone"
+    site: Whole = declare(SITE, default=0)
+    width: Real = number(
+        default=0.0, low=0, closed=True, symbol="s", help="v = exp(−d²/2s²); 0 for one site alone"
     )
-    copies: int = copies_field()
+    copies: Whole = declare(COPIES, default=1)
 
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """The bump."""
@@ -115,9 +111,9 @@ class Block(OneProfile):
         [1.0, 1.0, 1.0, 0.0, 0.0]
     """
 
-    length: int = declare(3, Count(), symbol="ℓ", help="sites along each axis")
-    site: int = site_field()
-    copies: int = copies_field()
+    length: Whole = declare(Count(), default=3, symbol="ℓ", help="sites along each axis")
+    site: Whole = declare(SITE, default=0)
+    copies: Whole = declare(COPIES, default=1)
 
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """Ones on the block."""
@@ -136,9 +132,11 @@ class MexicanHat(OneProfile):
         (True, True)
     """
 
-    width: float = number(2.0, low=0, symbol="s", help="distance at which center turns to surround")
-    site: int = site_field()
-    copies: int = copies_field()
+    width: Real = number(
+        default=2.0, low=0, symbol="s", help="distance at which center turns to surround"
+    )
+    site: Whole = declare(SITE, default=0)
+    copies: Whole = declare(COPIES, default=1)
 
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """The hat."""
@@ -154,9 +152,9 @@ class Wave(OneProfile):
         [[0.25, -0.25, 0.25, -0.25]]
     """
 
-    cycles: int = declare(1, Count(low=0), symbol="k", help="cycles along the first axis")
-    site: int = site_field()
-    copies: int = copies_field()
+    cycles: Whole = declare(Count(low=0), default=1, symbol="k", help="cycles along the first axis")
+    site: Whole = declare(SITE, default=0)
+    copies: Whole = declare(COPIES, default=1)
 
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """The cosine."""
@@ -190,8 +188,8 @@ class RandomDirections(HalfSpaces):
         (3, 8)
     """
 
-    copies: int = copies_field()
-    seed: int = declare(0, Count(low=0, high=2**63 - 1), help="of the directions")
+    copies: Whole = declare(COPIES, default=1)
+    seed: Whole = declare(Count(low=0, high=2**63 - 1), default=0, help="of the directions")
 
     @property
     def num_gates(self) -> int:
@@ -212,8 +210,8 @@ class Directions(HalfSpaces):
         [[0.5, 0.5, 0.0], [0.0, 0.0, -1.0]]
     """
 
-    values: np.ndarray = declare(
-        ((1.0, 1.0),), Row(axes=2), symbol="v", help="directions, (K, size)"
+    values: Array = declare(
+        Row(axes=2), default=((1.0, 1.0),), symbol="v", help="directions, (K, size)"
     )
 
     def __check_init__(self):

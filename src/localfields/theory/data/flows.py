@@ -64,7 +64,7 @@ def flows_of(
 def _summed(plain: Discrimination, finite: Any, weights: np.ndarray) -> Flow:
     counts = [(patterns, weights @ counts) for patterns, counts in finite]
     shares = [(patterns, count / count.sum()) for patterns, count in counts]
-    return summed_flow(plain, SingleNeuron(), shares)  # pyright: ignore[reportCallIssue]
+    return summed_flow(plain, SingleNeuron(), shares)
 
 
 def _flow(
@@ -100,7 +100,7 @@ def check_followed(plain: Discrimination, finite: bool) -> None:
     from .._solve import _check
     from ..choose import BestKnown
 
-    network = SingleNeuron()  # pyright: ignore[reportCallIssue]
+    network = SingleNeuron()
     if not finite:
         require(not_a_neuron("predict", plain, network))
     _check(plain, BestKnown(), network, UNTIL, REST, TOLERANCE, "auto")
@@ -113,7 +113,7 @@ def follow(
     from .._integrate import STAGE, Followed, is_stiff
     from .._solve import _start, _trajectory
 
-    network, clock = SingleNeuron(), time.perf_counter()  # pyright: ignore[reportCallIssue]
+    network, clock = SingleNeuron(), time.perf_counter()
     seed = Count(0, 2**63 - 1).check("seed", seed)
     start, count = _start(plain, network, initial, members, seed)
     some = min(count, RESAMPLE_STARTS)

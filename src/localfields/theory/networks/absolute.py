@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._spec import declare
 from ...errors import show
 from ...networks import Committee, Network
 from ...networks.base import Params
 from ...tasks import Discrimination
 from ..base import Coverage, Flow, Theory, not_covered, swept
-from .committee import ERF, GaussianFlow, gaussian_classes, gaussian_coverage, law_field
+from .committee import ERF, LAW, GaussianFlow, gaussian_classes, gaussian_coverage
 from .pairs import erf_mean
 
 
@@ -50,7 +51,7 @@ class AbsoluteCommittee(Theory):
         (1.0, False, True)
     """
 
-    law: str = law_field()
+    law: str = declare(LAW, default="exact")
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
         """A committee of erf neurons under the absolute loss with labels ±1, on Gaussian classes."""

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._spec import Choice, Count, declare
+from ..._spec import Choice, Count, Declaration, declare, required
+from ..._types import Whole
 from ...errors import show
 from ...networks import Committee, Network, SingleNeuron
 from ...networks.base import Params
@@ -92,7 +93,7 @@ class AbstractCommittee(Theory):
     """What committees on Gaussian data have in common; the activation decides which of the two below serves."""
 
     activations: ClassVar[tuple[str, ...]]
-    law: eqx.AbstractVar[str]
+    law = required(str)
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
         """A committee of one output under mean squared error, on Gaussian classes."""
@@ -156,10 +157,10 @@ def fixed_biases(network: Network) -> np.ndarray:
     return np.full(network.hidden, value)
 
 
-def law_field() -> Any:
-    """Declare whether classes must be Gaussian."""
-    help = "exact: every class must be Gaussian; gaussian: of any class its covariance alone"
-    return declare("exact", Choice(("exact", "gaussian")), help=help)
+LAW = Declaration(
+    Choice(("exact", "gaussian")),
+    help="exact: every class must be Gaussian; gaussian: of any class its covariance alone",
+)
 
 
 class GaussianCommittee(AbstractCommittee):
@@ -178,7 +179,7 @@ class GaussianCommittee(AbstractCommittee):
     """
 
     activations: ClassVar[tuple[str, ...]] = ("relu",)
-    law: str = law_field()
+    law: str = declare(LAW, default="exact")
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
         """ReLU neurons without biases."""
@@ -208,7 +209,7 @@ class ErfCommittee(AbstractCommittee):
     """
 
     activations: ClassVar[tuple[str, ...]] = (*ERF, "sigmoid", "tanh", "identity")
-    law: str = law_field()
-    terms: int = declare(
-        48, Count(8, 200), help="terms of the Hermite series of activations other than erf"
+    law: str = declare(LAW, default="exact")
+    terms: Whole = declare(
+        Count(8, 200), default=48, help="terms of the Hermite series of activations other than erf"
     )

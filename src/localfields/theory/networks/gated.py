@@ -18,6 +18,7 @@ import scipy.linalg
 import scipy.optimize
 
 from ..._spec import Count, Row, declare
+from ..._types import Whole
 from ...errors import Said, refuse, show
 from ...networks import GatedLinear, Network
 from ...networks.base import Params
@@ -315,10 +316,12 @@ class GatedFlow(Theory):
         (1, 2, 2, 16)
     """
 
-    draws: int = declare(
-        DRAWS, Count(1000, 10**8), help="draws of each class, where moments must be measured"
+    draws: Whole = declare(
+        Count(1000, 10**8),
+        default=DRAWS,
+        help="draws of each class, where moments must be measured",
     )
-    seed: int = declare(0, Count(0, 2**62), help="of those draws")
+    seed: Whole = declare(Count(0, 2**62), default=0, help="of those draws")
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
         """Gated linear networks under mean squared error; exact where no moment must be measured."""

@@ -18,6 +18,7 @@ import numpy as np
 from ..._spec import Count, Row
 from ...errors import Said, refuse
 from ...lattice import Given, filtered, spectrum
+from ...stimuli.base import Colored
 from ...tasks import Discrimination
 from ..responses.linear import pull_of
 
@@ -97,12 +98,12 @@ def refined(task: Discrimination, factor: int) -> Discrimination:
         >>> import localfields as lf
         >>> task = lf.Discrimination(*(lf.stimuli.NLGP(50, xi=xi, kernel="periodized") for xi in (2, 5)))
         >>> refined(task, 2).stimuli[1]
-        NLGP(shape=(100,), xi=10.0, kernel=Periodized())
+        NLGP(shape=(100,), xi=10.0, gain=3.0, kernel=Periodized())
     """
     factor = Count().check("factor", factor)
     finer = []
     for stimulus in task.stimuli:
-        if not hasattr(stimulus, "xi") or isinstance(stimulus.kernel, Given):  # type: ignore[attr-defined]
+        if not isinstance(stimulus, Colored) or isinstance(stimulus.kernel, Given):
             got = Said(f"{stimulus!r}, which is tied to its lattice")
             advice = "Give the kernel by name, or build each lattice's task by hand."
             refuse(
@@ -112,7 +113,7 @@ def refined(task: Discrimination, factor: int) -> Discrimination:
                 advice,
             )
         shape = tuple(factor * n for n in stimulus.shape)
-        finer.append(stimulus.replace(shape=shape, xi=factor * stimulus.xi))  # type: ignore[attr-defined]
+        finer.append(stimulus.replace(shape=shape, xi=factor * stimulus.xi))
     return task.replace(stimuli=tuple(finer), l2=task.l2 * factor ** len(task.shape))
 
 

@@ -58,7 +58,7 @@ def mean_initial_loss(
         >>> round(at(0.01), 3), round(at(100), 3)  # the notes' loss falls as the gain rises
         (0.465, 0.459)
     """
-    network = SingleNeuron(init_scale=1.0) if network is None else network  # pyright: ignore[reportCallIssue]
+    network = SingleNeuron(init_scale=1.0) if network is None else network
     activation = _checked(task, network)
     variance = float(network.init_scale) * 2 / (task.size + network.hidden)
     losses = np.asarray(float(task.l2) * network.hidden * variance * task.size)

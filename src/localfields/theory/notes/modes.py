@@ -162,7 +162,7 @@ def _integrated(
     def left(t: float, total: np.ndarray) -> float:
         return float(LARGEST - np.log(speed(t, total)).max())
 
-    left.terminal = True  # type: ignore[attr-defined]
+    setattr(left, "terminal", True)  # noqa: B010 (stops the integrator)
     options = {
         "method": "LSODA",
         "rtol": TOLERANCE,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._spec import Choice, Count, Row, declare
+from ..._types import Array, Whole
 from ...errors import refuse, show
 from ...stimuli import Stimulus
 from ..base import (
@@ -76,17 +77,17 @@ class EffectiveFlow(NeuronTheory):
     priority: ClassVar[int] = -1  # it covers nearly everything: what is made for a case comes first
 
     amplifier: str = declare(
-        "exact",
         Choice(("exact", "taylor", "samples")),
+        default="exact",
         symbol="φ",
         help="exact from the marginal, its Taylor polynomial, or estimated from samples",
     )
-    order: int = declare(
-        3, Count(low=1, high=15), symbol="n", help="order of the Taylor polynomial, odd"
+    order: Whole = declare(
+        Count(low=1, high=15), default=3, symbol="n", help="order of the Taylor polynomial, odd"
     )
-    samples: np.ndarray = declare(
-        (),
+    samples: Array = declare(
         Row(axes=None, least=0),
+        default=(),
         symbol="x",
         help="values of one coordinate; empty: drawn from the stimulus",
     )

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._spec import Count, Number, declare
+from ..._types import Whole
 from ...errors import show
 from ...stimuli import Ising, Stimulus
 from ..base import EXACT, Coverage, NeuronTheory, Response, not_covered, require, swept
@@ -42,13 +43,13 @@ class ExactIsing(NeuronTheory):
         >>> flow = ExactIsing().flow(task, lf.networks.SingleNeuron())
     """
 
-    frequencies: int = declare(
-        256,
+    frequencies: Whole = declare(
         Count(
             LEAST_FREQUENCIES,
             MOST_FREQUENCIES,
             "256 is right for 40 sites or more; cost grows in proportion.",
         ),
+        default=256,
         symbol="M",
         help="frequencies of the Fourier inversion",
     )

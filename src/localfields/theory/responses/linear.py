@@ -75,8 +75,8 @@ class LinearResponse(NeuronTheory):
     """
 
     slope: str = declare(
-        "exact",
         Choice(("exact", "gaussian")),
+        default="exact",
         symbol="m₁",
         help="exact: of the law, which must be elliptical; gaussian: of any law as if it were Gaussian",
     )
