@@ -196,12 +196,13 @@ class Shape(Kind):
 
     def check(self, name: str, value: Any) -> tuple[int, ...]:
         """Return a tuple of ints. A bare number is a ring."""
-        lengths: Any = (value,) if _is_whole(value) else value
-        sequence = isinstance(lengths, Sequence) and not isinstance(lengths, (str, bytes))
-        sequence = sequence or (isinstance(lengths, np.ndarray) and lengths.ndim == 1)
-        if not sequence or not all(_is_whole(length) and length >= 1 for length in lengths):
+        if _is_whole(value):
+            return self.check(name, (value,))
+        sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+        sequence = sequence or (isinstance(value, np.ndarray) and value.ndim == 1)
+        if not sequence or not all(_is_whole(length) and length >= 1 for length in value):
             self._reject(name, value, "a tuple of positive whole numbers")
-        shape = tuple(int(length) for length in lengths)
+        shape = tuple(int(length) for length in value)
         if not 1 <= len(shape) <= self.most_axes:
             axes = "1 axis" if self.most_axes == 1 else f"1 to {self.most_axes} axes"
             self._reject(name, shape, f"a lattice of {axes}")

@@ -43,7 +43,7 @@ class Marginal(Spec):
     @property
     def sd(self) -> float:
         """Standard deviation."""
-        return self.scale
+        return self.scale  # pyright: ignore[reportAttributeAccessIssue]  # laws without it override `sd`
 
     @property
     def variance(self) -> float:
