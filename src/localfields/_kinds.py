@@ -10,12 +10,12 @@ import dataclasses
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
 from jax.core import Tracer
 
-from .errors import InputError, show, unknown
+from .errors import InputError, show, unknown_name
 
 LARGEST_LATTICE = 2**24  # a float32 sample of it is 64 MB; beyond, a typing error is likely
 LARGEST_SEED = 2**63 - 1
@@ -57,7 +57,7 @@ def _real(value: Any) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -242,7 +242,7 @@ class Choice(Kind):
     def check(self, name: str, value: Any) -> str:
         """Return the name."""
         if not isinstance(value, str) or value not in self.names:
-            unknown(f"`{name}`", value, self.names)
+            raise unknown_name(f"`{name}`", value, self.names)
         return value
 
 

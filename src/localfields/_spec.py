@@ -28,7 +28,7 @@ from ._kinds import Number as Number
 from ._kinds import Row as Row
 from ._kinds import Seeds as Seeds
 from ._kinds import Shape as Shape
-from .errors import InputError, show, unknown
+from .errors import InputError, show, unknown_name
 
 LONGEST_REPR = 1024  # numbers of an array; longer ones are not for reading
 
@@ -337,7 +337,7 @@ def _check_names(cls: type[Spec], given: Iterable[Any]) -> None:
     names = [field.name for field in fields(cls)]
     for name in given:
         if name not in names:
-            unknown(f"A field of {cls.__name__}", name, names)
+            raise unknown_name(f"field of {cls.__name__}", name, names)
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -459,7 +459,7 @@ def find(family: str, name: str) -> type[Spec]:
     """Return the class of that name."""
     known = registered(family)
     if not isinstance(name, str) or name not in known:
-        unknown(f"The {family}", name, known)
+        raise unknown_name(family, name, known)
     return known[name]
 
 
