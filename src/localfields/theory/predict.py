@@ -239,7 +239,7 @@ def predict(
 
         return predict_data(task, initial=initial, starts=starts, seed=seed)
     facts = _facts(task)
-    network = SingleNeuron()  # pyright: ignore[reportCallIssue]
+    network = SingleNeuron()
     theory = best_for(task, network)
     coverage = (theory or BestKnown()).covers(task, network)
     if theory is None:

@@ -158,7 +158,7 @@ class Pull:
 
 def check_waves(name: str, task: Discrimination) -> None:
     """Refuse a task of one ReLU neuron whose flow does not leave plane waves apart."""
-    require(not_a_neuron(name, task, SingleNeuron()))  # pyright: ignore[reportCallIssue]
+    require(not_a_neuron(name, task, SingleNeuron()))
     if task.l1 != 0:
         refuse(
             f"`l1` for {name}", task.l1, "zero", "That penalty mixes all frequencies; use `solve`."
