@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,19 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
     return tmp_path
+
+
+def read_table(text):
+    """The rows of a table drawn with lines, by the names of its columns; cells may go over several lines."""
+    lines = [re.split("[│┃]", line)[1:-1] for line in text.splitlines() if line[:1] in ("│", "┃")]
+    head, *body = ([cell.strip() for cell in line] for line in lines)
+    rows = []
+    for cells in body:
+        if cells[0]:
+            rows.append(cells)
+        else:  # goes on
+            rows[-1] = [f"{a} {b}".strip() for a, b in zip(rows[-1], cells, strict=True)]
+    return [dict(zip(head, cells, strict=True)) for cells in rows]
 
 
 def shell(*words, **settings):

@@ -8,6 +8,8 @@ import localfields as lf
 from localfields._spec import fields, registered
 from localfields.cli import main
 
+from .conftest import read_table
+
 KUR = ["kur", "--k", "3", "--shape", "8", "--samples", "500", "--components", "3"]
 
 
@@ -34,13 +36,37 @@ def test_arrays_are_those_of_the_python_call(capsys):
     with np.load("run.npz", allow_pickle=False) as found:
         np.testing.assert_array_equal(found["weights"], run.weights)
     out = capsys.readouterr().out
-    for k in range(3):
-        row = next(line for line in out.splitlines() if line.split("│")[1:2] == [f" {k}         "])
-        cells = [cell.strip() for cell in row.split("│")[1:-1]]
-        local = "yes" if run.ipr[0, 0, k] > 4 / 10 else "no"
-        assert cells == [str(k), f"{run.ipr[0, 0, k]:.3f}", str(run.peak[0, 0, k]), local]
+    assert read_table(out) == expected_rows(run)
     assert f"{int((run.ipr > 0.4).sum())} of 3 fields localized" in out
+    assert (
+        f"median IPR {np.median(run.ipr):.3f}, from {run.ipr.min():.3f} to {run.ipr.max():.3f}\n"
+        in out
+    )
     assert matplotlib.image.imread("run.png")[..., :3].std() > 0.02
+
+
+def expected_rows(run):
+    """What the table shows of a fit, member by member where there are several."""
+    return [
+        ({"fit": str(m)} if run.num_members > 1 else {})
+        | {
+            "component": str(k),
+            "IPR": f"{run.ipr[m, 0, k]:.3f}",
+            "peak": str(run.peak[m, 0, k]),
+            "localized": "yes" if run.ipr[m, 0, k] > 4 / (8 + 2) else "no",
+        }
+        for m in range(run.num_members)
+        for k in range(3)
+    ]
+
+
+def test_the_table_of_several_fits(capsys):
+    main(["baseline", "ica", *KUR, "--xi", "0.3", "--members", "2"])
+    law = lf.stimuli.Kur((8,), xi=0.3, k=3)
+    method = lf.Fit(lf.baselines.FastICA(3), samples=500, members=2)
+    run = lf.Experiment(lf.Discrimination(law, law), method=method).run()
+    assert read_table(capsys.readouterr().out) == expected_rows(run)
+    assert len({row["localized"] for row in expected_rows(run)}) == 2
 
 
 @pytest.mark.parametrize("name", vars(lf.baselines) and registered("baseline"))

@@ -18,7 +18,7 @@ from scipy.special import erf
 from localfields._files import publish
 from localfields.cli import main
 
-from .conftest import shell
+from .conftest import read_table, shell
 
 FIG2 = ["claims.json", "fig2.pdf", "fig2.png", "fig2.svg", "report.html", "report.md"]
 
@@ -175,6 +175,13 @@ def test_files(report):
     assert all(name in printed for name in ("K1", "K6", "4.2853", "∞, ∞"))
     assert (folder / "fig2.pdf").read_bytes().startswith(b"%PDF")
     assert "<svg" in (folder / "fig2.svg").read_text(encoding="utf-8")
+
+
+def test_the_ledger_is_printed(report, ledger):
+    names = {"": "id", "claim": "statement", "published": "published", "here": "measured"}
+    names |= {"verdict": "verdict"}
+    expected = [{name: row[part] for name, part in names.items()} for row in ledger.values()]
+    assert read_table(report[1]) == expected
 
 
 def test_the_figure_shows_twelve_panels(report):

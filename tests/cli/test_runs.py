@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sys
 
 import numpy as np
@@ -13,6 +14,8 @@ from store.helpers import experiment, named, put, trajectory
 from localfields.cli import main
 from localfields.store import Store
 from localfields.trajectory import Outcome
+
+from .conftest import read_table
 
 SERIES = ("weights", "loss")
 
@@ -83,15 +86,18 @@ def test_list_with_filters(store, capsys):
 def test_list_in_a_terminal_is_a_table(store, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     main(["runs", "list"])
-    out = capsys.readouterr().out
-    assert "┃" in out and all(one.digest[:12] in out for one in store.list())
+    drawn = capsys.readouterr().out
+    monkeypatch.delenv("FORCE_COLOR")
+    main(["runs", "list"])
+    assert read_table(re.sub(r"\x1b\[[\d;]*m", "", drawn)) == table(capsys.readouterr().out)
 
 
 def test_a_long_list_in_a_terminal_is_plain(store, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr("localfields.cli.runs.LONGEST", 2)
-    main(["runs", "list"])
-    assert len(table(capsys.readouterr().out)) == 3
+    for longest, drawn in ((2, False), (3, True)):
+        monkeypatch.setattr("localfields.cli.runs.LONGEST", longest)
+        main(["runs", "list"])
+        assert ("┃" in capsys.readouterr().out) == drawn
 
 
 def test_the_place(store, folder, capsys, monkeypatch):

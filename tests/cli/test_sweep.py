@@ -11,6 +11,8 @@ import xarray as xr
 import localfields as lf
 from localfields.cli import main
 
+from .conftest import read_table
+
 SMALL = "--shape 8 --steps 6 --batch 20 --every 3 --evaluate 10".split()
 TRAINING = lf.Training(steps=6, batch=20, every=3, evaluate=10)
 
@@ -43,6 +45,40 @@ def test_a_sweep_from_options(capsys):
     assert sweep_in("runs").digest == lf.Sweep(base, expected, seeds=2).digest
     main(["sweep", "ising", *line.split(), *SMALL])
     assert "18 were there before" in capsys.readouterr().out
+
+
+def test_the_table_is_of_the_points(capsys):
+    """Mean and extremes over the seeds of one combination of values that ended well; a rate of 1000 diverges."""
+    line = "--coupling 0.3,values:0.5:0.9 --learning-rate values:0.1:1000 --seeds 20"
+    main(["sweep", "ising", *line.split(), *SMALL, "--init-scale", "0.1"])
+    printed = read_table(capsys.readouterr().out)
+    points = lf.experiments.run_sweep(sweep_in("runs"), "runs").table()
+    assert len(points) == 80 and len(printed) == 4
+    fractions = []
+    for place, row in enumerate(printed):
+        seeds = points[20 * place : 20 * place + 20]
+        ended = [one for one in seeds if one["outcome"] == "ok"]
+        ipr = [one["ipr"] for one in ended]
+        fractions.append(np.mean([one["localized"] for one in ended]) if ended else np.nan)
+        assert row == {
+            "coupling[1]": f"{seeds[0]['coupling[1]']:.4g}",
+            "learning_rate": f"{seeds[0]['learning_rate']:.4g}",
+            "ended": f"{len(ended)} of 20",
+            "IPR": f"{np.mean(ipr):.3f}" if ended else "",
+            "from": f"{min(ipr):.3f}" if ended else "",
+            "to": f"{max(ipr):.3f}" if ended else "",
+            "localized": f"{fractions[-1]:.0%}" if ended else "",
+        }
+    assert np.isnan(fractions[1::2]).all() and all(0 < one < 1 for one in fractions[::2])
+
+
+def test_a_long_table_is_cut(capsys, monkeypatch):
+    monkeypatch.setattr("localfields.cli.sweep.MOST_ROWS", 2)
+    line = ["sweep", "ising", "--coupling", "0.3,0.7", *SMALL, "--learning-rate"]
+    for values, shown in (("values:0.1:0.2", ""), ("values:0.1:0.2:0.3", "and 1 more: --table")):
+        main([*line, values])
+        out = capsys.readouterr().out
+        assert len(read_table(out)) == 2 and (shown in out if shown else "more" not in out)
 
 
 def test_pairs_names_and_lists():
