@@ -94,6 +94,7 @@ BEYOND = {
     "marginals": ["tests/laws"],
     "networks": ["tests/training/test_estimators.py", "tests/theory/networks"],
     "plots": ["tests/figures"],
+    "store/export": ["tests/cli/test_runs.py"],
     "stimuli": ["tests/laws", "tests/training/test_stream.py"],
     "tasks": ["tests/training/test_engine.py", "tests/theory/test_solve.py"],
     "trajectory": ["tests/training/test_engine.py", "tests/store/test_store.py"],

@@ -212,7 +212,7 @@ def test_saving_checks_what_it_is_given(store):
         refused(
             lambda bad=bad: store.save(canonical, digest, trajectory(series={"x": bad})),
             "`series.x`",
-            "plain type",
+            "cannot be stored",
         )
     refused(
         lambda: store.save(canonical, digest, trajectory(specification={"x": object()})),
