@@ -217,7 +217,7 @@ def test_saving_checks_what_it_is_given(store):
     refused(
         lambda: store.save(canonical, digest, trajectory(specification={"x": object()})),
         "`specification`",
-        "plain",
+        "which cannot be stored. Use numbers, strings, lists and dicts.",
     )
     refused(
         lambda: store.save(canonical, digest, trajectory(outcome=())), "outcomes of 0 members of 3"
