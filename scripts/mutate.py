@@ -63,13 +63,13 @@ PACKAGE = Path("src/localfields")
 EQUIVALENT = Path(__file__).with_name("mutate_equivalent.toml")
 MARKERS = "not slow and not browser"
 
-# Keyword arguments that change no result: assertions, default encodings, prose, looks, and the
-# settings of figures at scales that `make reproduce` alone runs.
+# Keyword arguments that change no result: guards against mistakes, default encodings, prose, looks,
+# and the sizes of figures at the scales of `make reproduce`.
 UNSEEN = set(
-    "strict stacklevel encoding help caption paper quick alpha capsize color colors "
+    "strict frozen stacklevel encoding help caption paper quick tiny alpha capsize color colors "
     "c cmap edgecolor facecolor fontsize figsize "
     "linewidth linewidths linestyle lw ls marker markersize ms s zorder pad labelpad rotation loc "
-    "bbox_inches dpi frameon handlelength width height margin sizing_mode min_width min_height "
+    "bbox_inches dpi frameon padding handlelength width height margin sizing_mode min_width min_height "
     "max_width styles stylesheets css_classes align daemon".split()
 )
 AXES = {"axis", "axes", "in_axes", "out_axes", "axis1", "axis2", "source", "destination"}
@@ -78,7 +78,7 @@ SYMMETRIC = {"min", "max", "minimum", "maximum", "hypot", "add", "multiply", "gc
 SYMMETRIC |= {"issubclass", "allclose", "array_equal", "logical_and", "logical_or", "hasattr"}
 # Calls that place text and panels.
 LOOKS = {"text", "annotate", "legend", "subplots_adjust", "tight_layout", "savefig", "add_axes"}
-LOOKS |= {"subplots", "GridSpec", "add_gridspec", "tick_params"}
+LOOKS |= {"subplots", "GridSpec", "add_gridspec", "tick_params", "set_visible"}
 # Calls that remain valid with one positional argument less.
 VARIADIC = {"min", "max", "range", "get", "getattr", "pop", "round", "slice", "clip", "next"}
 
@@ -107,6 +107,7 @@ class Mutant:
 
     module: str  # relative to the package
     function: str
+    code: str  # the line on which it begins
     line: int
     kind: str
     start: int
@@ -118,7 +119,7 @@ class Mutant:
     @property
     def id(self) -> str:
         """A name that survives edits of other lines."""
-        parts = (self.module, self.function, self.kind, self.old, self.new, self.occurrence)
+        parts = (self.module, self.function, self.code, self.old, self.new, self.occurrence)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
     @property
@@ -200,12 +201,14 @@ class _Finder(ast.NodeVisitor):
         """Note a change."""
         start, end = span or self.span(node)
         old = self.source[start:end].decode()
-        # Operators alone would all have one name: the name is that of the whole expression.
-        context = (kind, self.text(node), old, new, ".".join(self.scope))
+        function, line = ".".join(self.scope), self.source[:start].count(b"\n")
+        code = self.source[self.starts[line] : self.starts[line + 1]].decode().strip()
+        context = (function, code, old, new)
         mutant = Mutant(
             self.module,
-            f"{'.'.join(self.scope)}: {self.text(node)}",
-            node.lineno,
+            function,
+            code,
+            line + 1,
             kind,
             start,
             end,
@@ -244,6 +247,11 @@ class _Finder(ast.NodeVisitor):
         for default in [*arguments.defaults, *arguments.kw_defaults]:
             if default is not None:
                 self.visit(default)
+
+    def visit_Dict(self, node) -> None:
+        for key, value in zip(node.keys, node.values, strict=True):
+            if not (isinstance(key, ast.Constant) and key.value in UNSEEN):
+                self.visit(value)
 
     def visit_Lambda(self, node) -> None:
         self.visit_defaults(node.args)
