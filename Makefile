@@ -91,6 +91,8 @@ endef
 test: ## check style, types and behavior: all tests but the slow ones
 	$(call tests, and not slow)
 
+# Here programs are compiled as for users; otherwise tests do not optimize them, which takes half the time.
+test-all: export XLA_FLAGS :=
 test-all: ## check everything: all tests
 	@scripts/slurm.sh || echo "NOT TESTED: jobs of SLURM itself (the reason is above). They are tested on a stand-in."
 	$(call tests)

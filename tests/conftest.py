@@ -19,9 +19,6 @@ ROOT = Path(__file__).parents[1]
 UNUSED = 30 * 24 * 3600  # seconds after which a compiled program that no test has read is deleted
 MEMORY = 2 * 10**9  # bytes of a process, above which compiled programs are let go
 
-# Rooms whose tests look at files, pages, messages and processes, and at numbers only to compare runs of their own.
-HASTY = ("app", "cli", "experiments", "skeletons", "store")
-
 # Files that take longest, by processor time. They come first, so that workers that take a file at a time end together.
 SLOW = (
     "tests/figures/test_all.py",
@@ -63,6 +60,12 @@ def checked(function):
 user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 os.environ.setdefault("LOCALFIELDS_CACHE", str(user_cache / "localfields" / "tests"))
 os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")
+# Compiling is most of the work, so programs are not optimized, here and in processes that tests start. Where XLA_FLAGS
+# is set, if only to nothing, they are compiled as for users: so `make test-all` does.
+if "XLA_FLAGS" not in os.environ:
+    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+    jax.config.update("jax_disable_most_optimizations", True)
 os.environ.setdefault("EQX_ON_ERROR", "off")  # as the command line does, before equinox is imported
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -92,16 +95,6 @@ def pytest_collection_modifyitems(items):
     place = {str(ROOT / name): rank for rank, name in enumerate(SLOW)}
     assert all(map(os.path.isfile, place)), "a slow file has moved: name it anew"
     items.sort(key=lambda item: place.get(str(item.path), len(SLOW)))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item):
-    """Compile without optimizing where programs are tiny; in other rooms, from where that began, anew."""
-    hasty = any(ROOT / "tests" / room in item.path.parents for room in HASTY)
-    if hasty != jax.config.read("jax_disable_most_optimizations"):
-        jax.clear_caches()
-        jax.config.update("jax_disable_most_optimizations", hasty)
-        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(int(hasty))  # of processes to be started
 
 
 @pytest.fixture(scope="module", autouse=True)

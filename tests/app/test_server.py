@@ -73,7 +73,7 @@ def test_a_page_that_is_looked_at_stays(server):
     """One that is left is forgotten, one that was never looked at too, if later."""
     assert settled(server.service, 0, seconds=60)
     visitor = Visitor(server.url)
-    time.sleep(4)  # longer than a page that was left
+    time.sleep(1.5)  # longer than a page that was left
     assert server.service.sessions == 1
     visitor.force_roundtrip()
     visitor.close()

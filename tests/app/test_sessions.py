@@ -13,7 +13,10 @@ from localfields.app.process import resident
 
 from .serving import Visitors, ask
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries that draw the pages
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # those of the libraries that draw the pages
+]
 
 VISITORS = 20
 MOST_BYTES = 1_200_000_000  # of the server with twenty pages; about 0.6 GB were measured

@@ -1,5 +1,6 @@
 """The site, built once for the tests that look at it."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -10,21 +11,29 @@ from docs.pages import ROOT
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    words = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--quiet",
-        "--site-dir",
-        str(folder),
-    ]
+def site():
+    """A folder with the site, built again where a page, the package or a library has changed since."""
+    sources = [ROOT / "mkdocs.yml", ROOT / "requirements" / "dev.lock"]
+    sources += [file for name in ("docs", "src", "scripts") for file in (ROOT / name).rglob("*.*")]
+    digest = hashlib.sha256()
+    for file in sorted(sources):
+        if file.is_file() and file.suffix != ".pyc":
+            digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+    folder = ROOT / ".cache" / "site"
+    stamp = folder / "built-from"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return folder
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir"]
     settings = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        words, cwd=ROOT, capture_output=True, text=True, env=settings, timeout=300, check=False
+        [*words, str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=settings,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    stamp.write_text(digest.hexdigest())
     return folder

@@ -4,12 +4,16 @@
 blocks each `$ localfields …` is carried out, and what it prints is held against what the page shows. In `sh` blocks
 each command of ours is carried out up to where it would begin to compute, so that options, values, files and names of
 figures are those that exist.
+
+Pages whose blocks take more than three seconds are slow; of those, a short test reads every block as it does `sh`.
 """
 
+import ast
 import contextlib
 import doctest
 import importlib
 import io
+import operator
 import re
 import shlex
 import sys
@@ -32,6 +36,21 @@ WITH_CODE = [
     for path in pages()
     if any(one.language in ("python", "console", "sh") for one in blocks(path))
 ]
+LONG = [
+    ROOT / "docs" / name
+    for name in (
+        "baselines.md",
+        "choose.md",
+        "data.md",
+        "index.md",
+        "tour.md",
+        "tutorials/cluster.md",
+        "tutorials/theory-against-training.md",
+        "tutorials/your-own-data.md",
+        "tutorials/your-own-stimulus.md",
+    )
+]
+assert set(LONG) <= set(WITH_CODE), "a long page has moved: name it anew"
 
 
 class Ready(BaseException):
@@ -83,7 +102,15 @@ def as_a_reader():
         jax.config.update("jax_numpy_rank_promotion", ranks)
 
 
-@pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(one, marks=pytest.mark.slow) if one in LONG else one for one in WITH_CODE],
+    ids=name_of,
+)
 def test_its_blocks_run(path, folder, monkeypatch):
     names = {"__name__": "__main__"}
     with as_a_reader():
@@ -106,6 +133,36 @@ def test_its_blocks_run(path, folder, monkeypatch):
             elif block.language == "sh":
                 for line in commands(block.text):
                     read_command(line, place, monkeypatch)
+
+
+@pytest.mark.parametrize("path", LONG, ids=name_of)
+def test_its_blocks_can_be_read(path, folder, monkeypatch):
+    """Python compiles and names what the package has; commands have the options that the page gives them."""
+    with as_a_reader():
+        for block in blocks(path):
+            place = f"{name_of(path)}, line {block.line}"
+            if block.word == "file":
+                (folder / block.value).write_text(block.text, encoding="utf-8")
+                if block.value.endswith(".py"):  # what it defines is named after it
+                    _start.load_plugins([str(folder / block.value)])
+            elif block.language == "python":
+                read_python(block.text, place)
+            elif block.language == "console":
+                for line, _ in commands_and_output(block.text):
+                    read_command(line, place, monkeypatch)
+
+
+def read_python(text, place):
+    """Fails where the code is none, or names after `lf.` what the package does not have."""
+    if ">>>" in text:
+        text = "".join(one.source for one in doctest.DocTestParser().get_examples(text))
+    for node in ast.walk(ast.parse(text)):
+        name = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
+        if re.fullmatch(r"lf(\.\w+)+", name):
+            try:
+                operator.attrgetter(name.removeprefix("lf."))(lf)
+            except AttributeError as error:
+                pytest.fail(f"{place}: {name}: {error}")
 
 
 def run_doctest(block, place, names):
@@ -202,6 +259,12 @@ def call(words, place):
 def test_a_command_that_does_not_exist_is_seen(line, folder, monkeypatch):
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         read_command(line, "here", monkeypatch)
+
+
+@pytest.mark.parametrize("text", [">>> lf.trian(1)\n", "lf.theory.Amplifer", "for in lf.train:"])
+def test_wrong_python_is_seen(text):
+    with pytest.raises((SyntaxError, pytest.fail.Exception)):
+        read_python(text, "here")
 
 
 def test_another_output_is_seen(folder):

@@ -4,10 +4,12 @@ import importlib.util
 import re
 
 import matplotlib.image
+import pytest
 
 from docs.pages import ROOT
 
 
+@pytest.mark.slow
 def test_the_picture_can_be_drawn_again(tmp_path):
     place = importlib.util.spec_from_file_location("picture", ROOT / "scripts" / "picture.py")
     picture = importlib.util.module_from_spec(place)
