@@ -9,6 +9,7 @@ import sys
 import textwrap
 
 import dask
+import distributed
 import jax
 import numpy as np
 import pytest
@@ -34,8 +35,8 @@ def check_complete(found, here):
     """Every point is there, once, and is what it is without a cluster."""
     assert found.complete and not found.failures
     points = [point for part in found.parts for point in part.points]
-    assert sorted(points) == list(range(len(SWEEP)))
-    assert sorted(found.store.digests()) == sorted({part.digest for part in SWEEP.ensembles()})
+    assert sorted(points) == list(range(len(here.sweep)))
+    assert sorted(found.store.digests()) == sorted({part.digest for part in here.sweep.ensembles()})
     assert found.store.verify_all() == []
     one, other = found.dataset(), here.dataset()
     np.testing.assert_allclose(one["ipr"], other["ipr"], rtol=1e-9)
@@ -160,6 +161,18 @@ def test_without_dask(monkeypatch, tmp_path):
         run_sweep(SWEEP, tmp_path, cluster="local:2")
 
 
+def test_a_sweep_on_a_scheduler(tmp_path):
+    """Its worker is a thread here; in processes and in jobs of their own they are slow to start."""
+    quick = lf.Training(steps=6, batch=20, every=3, evaluate=10)
+    sweep = lf.Sweep(BASE.replace(method=quick), {"coupling[1]": [0.5, 0.6, 0.7]}, seeds=4, chunk=4)
+    here = run_sweep(sweep, tmp_path / "here")
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=False, **settings) as cluster:
+        found = run_sweep(sweep, tmp_path / "there", cluster=cluster.scheduler_address)
+    check_complete(found, here)
+
+
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_no_point(tmp_path, here):
     killed, before = [], dict(os.environ)
     with Cluster.of("local:2").connect() as client:
@@ -189,6 +202,7 @@ def batch_system(request, monkeypatch):
         yield request.param
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_jobs_of_a_batch_system(batch_system, tmp_path, here, monkeypatch):
     """A job is lost on the way: it is sent again, and nothing is missing. SLURM grants what was asked for."""
@@ -247,13 +261,20 @@ np.savez(sys.argv[2], **found)
 """
 
 
-def test_members_divided_over_devices(tmp_path):
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        [("independent", 6)],
+        pytest.param([("shared", 6), ("independent", 5)], marks=pytest.mark.slow),
+    ],
+    ids=["evenly", "other streams, not evenly"],
+)
+def test_members_divided_over_devices(kinds, tmp_path):
     """What one device gives, to rounding; where members do not divide evenly, one device takes them all.
 
     It is not bit for bit: a program for three members may add in another order than one for six.
     """
-    method = lf.Training(steps=12, batch=40, every=4, evaluate=50)
-    kinds = [("independent", 6), ("shared", 6), ("independent", 5)]
+    method = lf.Training(steps=12, batch=20, every=4, evaluate=10)
     experiments = [
         BASE.replace(method=method.replace(estimator=kind, members=count), precision="float64")
         for kind, count in kinds

@@ -114,7 +114,14 @@ def kill_after(case, store, step, delay):
     return first, now
 
 
-@pytest.mark.parametrize(("case", "kills"), list(zip(CASES, (4, 3, 3), strict=True)))
+@pytest.mark.parametrize(
+    ("case", "kills"),
+    [
+        pytest.param("adam, a swept field", 4, marks=pytest.mark.slow),
+        ("exact, to rest", 3),
+        pytest.param("a committee, seeds", 3, marks=pytest.mark.slow),
+    ],
+)
 def test_ten_kills_at_random_moments(case, kills, key, tmp_path):
     """Several in a row, each while the run goes on from the one before; then it is finished here."""
     store, experiment = Store(tmp_path), CASES[case]
