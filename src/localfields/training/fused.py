@@ -12,13 +12,13 @@ keeps 22 bits, and the white normals with the 11 bits of float16, which changes 
 from __future__ import annotations
 
 import functools
+import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import pallas as pl
 
 from .._prng import threefry
 from ..lattice import matrix, row_of
@@ -28,11 +28,8 @@ from ..networks.base import Params
 from ..stimuli.gaussian import GaussianCopula
 from ..tasks import Discrimination
 
-ROWS = 128  # cipher blocks a column and pass: twice as many draws
-FEWER_ROWS = 64  # for a law that needs many registers: they are what bounds it
-LOOPS = 1  # passes of one program
+ROWS = 64  # cipher blocks for each site and program, and twice as many draws: the rows of one matrix instruction
 ROUNDS = 13  # of the cipher: the fewest its authors call safe; its cost is the floor
-SMALLEST = 16  # side of a block of a tensor-core product
 LARGEST = 128  # sites
 
 
@@ -57,6 +54,7 @@ ERFC += (-0.001275592832826078, -0.0015614458825439215, 0.029318515211343765, -0
 ERFC += (-0.9181981682777405, -1.6279330253601074)
 LOG = tuple(1 / n for n in range(5, 0, -1))  # −log(1 − x)/x
 EXP = tuple(1 / math.factorial(n) for n in range(5, 0, -1))  # (eˣ − 1)/x
+TANH = (-17 / 315, 2 / 15, -1 / 3, 1.0)  # the series of tanh(x)/x in x²
 COSINE = tuple((-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k) for k in range(6, -1, -1))
 
 
@@ -104,28 +102,57 @@ def normals(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
     return radius * _polynomial(COSINE, x * x), radius * x * _polynomial(SINE, x * x)
 
 
-def _as_numbers(law: Marginal) -> tuple[list[Any], Callable[..., jax.Array], int] | None:
-    """A law as numbers, a function (numbers, z) → x that a kernel can run, and its rows; or None."""
+def tanh(x: jax.Array) -> jax.Array:
+    """The hyperbolic tangent in float32; the kernel's own is an approximation to 11 bits."""
+    fall = jnp.exp(jnp.float32(-2) * jnp.abs(x))
+    far = (1 - fall) / (1 + fall)
+    return jnp.where(jnp.abs(x) < 0.25, x * _polynomial(TANH, x * x), jnp.where(x < 0, -far, far))
+
+
+def _linear(numbers: Sequence[Any], z: jax.Array) -> jax.Array:
+    return numbers[0] * z
+
+
+def _erf(numbers: Sequence[Any], z: jax.Array) -> jax.Array:
+    return numbers[1] * erf(numbers[0] * z)
+
+
+def _algebraic(numbers: Sequence[Any], z: jax.Array) -> jax.Array:
+    return numbers[1] * algebraic(numbers[0], z)
+
+
+def _as_numbers(law: Marginal) -> tuple[list[Any], Callable[..., jax.Array]] | None:
+    """A law as two numbers and a function (numbers, z) → x that a kernel can run; or None."""
     if isinstance(law, Normal):
-        return [law.scale, 0.0], lambda numbers, z: numbers[0] * z, ROWS
+        return [law.scale, 0.0], _linear
     if isinstance(law, ErfNormal):
-        return (
-            [law.gain, law.scale / law.deviation()],
-            lambda numbers, z: numbers[1] * erf(numbers[0] * z),
-            ROWS,
-        )
+        return [law.gain, law.scale / law.deviation()], _erf
     if isinstance(law, Algebraic):
-        numbers = [law.k, law.scale / law.deviation()]
-        return numbers, lambda numbers, z: numbers[1] * algebraic(numbers[0], z), FEWER_ROWS
+        return [law.k, law.scale / law.deviation()], _algebraic
     return None
+
+
+# Activations and their slopes: a kernel cannot trace the derivative rules of `jax.nn`.
+RESPONSES: dict[str, Callable[[jax.Array], tuple[jax.Array, jax.Array]]] = {
+    "relu": lambda h: (jnp.maximum(h, 0), (h > 0).astype(h.dtype)),
+    "identity": lambda h: (h, jnp.ones_like(h)),
+    "sigmoid": lambda h: (s := 1 / (1 + jnp.exp(-h)), s * (1 - s)),
+    "tanh": lambda h: (t := tanh(h), 1 - t * t),
+}
+
+
+def available() -> bool:
+    """Whether this machine can run the kernel: a Hopper GPU, whose matrix instruction it uses, and JAX 0.11."""
+    gpu = jax.default_backend() == "gpu" and jax.__version_info__ >= (0, 11)
+    return gpu and getattr(jax.devices()[0], "compute_capability", None) == "9.0"
 
 
 def applies(task: Discrimination, network: Network) -> bool:
     """Whether the kernel serves this task and network."""
-    known = ("relu", "identity", "sigmoid", "tanh")
     return (
-        isinstance(network, SingleNeuron)
-        and network.activation in known
+        type(network) is SingleNeuron  # one derived from it may have another readout
+        and network.activation in RESPONSES
+        and type(task) is Discrimination
         and task.loss in ("mse", "absolute")
         and task.outputs == 1
         and len(task.shape) == 1
@@ -137,173 +164,171 @@ def applies(task: Discrimination, network: Network) -> bool:
     )
 
 
-def pieces(size: int) -> list[tuple[int, int]]:
-    """Start and width of blocks that cover a ring: powers of two of at least 16, as tensor cores want them."""
-    found, start, left = [], 0, -(-size // SMALLEST) * SMALLEST
-    while left:
-        width = 1 << (left.bit_length() - 1)
-        found.append((start, width))
-        start, left = start + width, left - width
-    return found
-
-
-def _kernel(
-    key,
-    upper,
-    lower,
-    weights,
-    numbers,
-    target,
-    gradient,
-    loss,
+def _block(
+    first: Any,
+    key: tuple[Any, Any],
+    weights: jax.Array,
+    numbers: Sequence[Any],
+    target: Any,
     *,
-    count,
-    blocks,
-    law,
-    respond,
-    rows,
-):
-    """Rows of one program: `LOOPS` passes of 2 × `rows` draws."""
-    program = pl.program_id(0)
-    values = [numbers[0], numbers[1]]
-    wanted = target[0]
-    columns = sum(width for _, width in blocks)
-    fields = [weights[pl.ds(at, width)] for at, width in blocks]
-    product = functools.partial(jnp.dot, preferred_element_type=jnp.float32)
+    colored: Callable[[jax.Array], jax.Array],
+    law: Callable[..., jax.Array],
+    activation: str,
+    loss: str,
+    count: int,
+) -> tuple[jax.Array, jax.Array]:
+    """Gradient, (sites,), and loss of each row, (ROWS,), summed over the 2 × ROWS draws from row `first` on.
 
-    def colored(start: Any) -> list[list[jax.Array]]:
-        z = [[jnp.zeros((rows, width), jnp.float32) for _, width in blocks] for _ in range(2)]
-        for at, width in blocks:
-            row = jax.lax.broadcasted_iota(jnp.int32, (rows, width), 0) + start
-            counter = (
-                row * columns + jax.lax.broadcasted_iota(jnp.int32, (rows, width), 1) + at
-            ).astype(jnp.uint32)
-            words = threefry(key[0], key[1], counter, jnp.zeros_like(counter), ROUNDS)
-            for half, white in enumerate(normals(*words)):
-                rounded = white.astype(jnp.float16)
-                for b, (to, wide) in enumerate(blocks):
-                    top, rest = (
-                        upper[pl.ds(at, width), pl.ds(to, wide)],
-                        lower[pl.ds(at, width), pl.ds(to, wide)],
-                    )
-                    z[half][b] += product(rounded, top) + product(rounded, rest)
-        return z
+    `colored` multiplies white normals, (ROWS, sites), by the root of the covariance. Draws from `count` on add nothing.
+    """
+    shape = (ROWS, weights.shape[0])
+    row = first + jax.lax.broadcasted_iota(jnp.int32, shape, 0)
+    counter = (row * shape[1] + jax.lax.broadcasted_iota(jnp.int32, shape, 1)).astype(jnp.uint32)
+    words = threefry(*key, counter, jnp.zeros_like(counter), ROUNDS)
+    total: Any = 0.0
+    cost: Any = 0.0
+    for half, white in enumerate(normals(*words)):
+        x = law(numbers, colored(white))
+        h = jnp.sum(x * jax.lax.broadcast_in_dim(weights, shape, (1,)), axis=1)
+        output, slope = RESPONSES[activation](h)
+        difference = output - target
+        if loss == "mse":
+            each, pull = difference * difference, 2 * difference * slope
+        else:
+            each, pull = jnp.abs(difference), jnp.sign(difference) * slope
+        draw = 2 * (first + jax.lax.broadcasted_iota(jnp.int32, (ROWS,), 0)) + half
+        cost += jnp.where(draw < count, each, 0.0)
+        total += jax.lax.broadcast_in_dim(jnp.where(draw < count, pull, 0.0), shape, (0,)) * x
+    return jnp.sum(total, axis=0), cost
 
-    def one_pass(turn: Any, carry: Any) -> Any:
-        totals, cost = carry
-        start = (program * LOOPS + turn) * rows
-        for half, z in enumerate(colored(start)):
-            draw = 2 * (start + jax.lax.broadcasted_iota(jnp.int32, (rows, 1), 0)) + half
-            real = (draw < count).astype(jnp.float32)
-            x = [law(values, part) for part in z]
-            h = sum(
-                jnp.sum(part * w[None, :], axis=1, keepdims=True)
-                for part, w in zip(x, fields, strict=True)
-            )
-            each, slope = respond(h, wanted)
-            totals = [
-                total + jnp.sum(slope * real * part, axis=0)
-                for total, part in zip(totals, x, strict=True)
-            ]
-            cost += jnp.sum(each * real)
-        return totals, cost
 
-    totals, cost = [jnp.zeros((width,), jnp.float32) for _, width in blocks], jnp.float32(0)
-    totals, cost = jax.lax.fori_loop(0, LOOPS, one_pass, (totals, cost))
-    for (at, width), total in zip(blocks, totals, strict=True):
-        gradient[0, pl.ds(at, width)] = total
-    loss[0] = cost
+# Cached, so that classes that differ in numbers alone share one function: it is lowered once.
+@functools.lru_cache(maxsize=64)
+def _kernel(size: int, count: int, **setting: Any) -> Callable[..., Any]:
+    """The sums over all draws as a Mosaic GPU kernel; its matrix instruction wants sixteens of columns."""
+    from jax.experimental import pallas as pl
+
+    # Untyped, since it changed between the versions of JAX that this package runs with.
+    plgpu: Any = importlib.import_module("jax.experimental.pallas.mosaic_gpu")
+    sites, columns, programs = padded(size, 8), padded(size, 16), -(-count // (2 * ROWS))
+
+    def body(key, upper, lower, weights, numbers, target, gradient, loss, top, rest, barrier):
+        program = jax.lax.axis_index("program")
+        plgpu.copy_gmem_to_smem(upper, top, barrier)
+        plgpu.copy_gmem_to_smem(lower, rest, barrier)
+        plgpu.barrier_wait(barrier)
+
+        def colored(white: jax.Array) -> jax.Array:
+            if columns > sites:
+                padding = jnp.zeros((ROWS, columns - sites), white.dtype)
+                white = jnp.concatenate([white, padding], axis=1)
+            rounded = white.astype(jnp.float16)
+
+            def product(sums):
+                plgpu.wgmma(sums, rounded, top.transpose((1, 0)))
+                plgpu.wgmma(sums, rounded, rest.transpose((1, 0)))
+                return sums[...]
+
+            return pl.run_scoped(product, plgpu.ACC((ROWS, sites), jnp.float32))
+
+        gradient[program], loss[program] = _block(
+            program * ROWS,
+            (key[0], key[1]),
+            plgpu.load(weights, optimized=False),
+            (numbers[0], numbers[1]),
+            target[0],
+            colored=colored,
+            count=count,
+            **setting,
+        )
+
+    root = plgpu.SMEM((sites, columns), jnp.float16)
+    call = plgpu.kernel(
+        body,
+        out_type=(
+            jax.ShapeDtypeStruct((programs, sites), jnp.float32),
+            jax.ShapeDtypeStruct((programs, ROWS), jnp.float32),
+        ),
+        scratch_types=(root, root, plgpu.Barrier(num_arrivals=2)),
+        grid=(programs,),
+        grid_names=("program",),
+        compiler_params=plgpu.CompilerParams(approx_math=True),
+    )
+    return jax.jit(call)
+
+
+def _plain(size: int, count: int, **setting: Any) -> Callable[..., Any]:
+    """The same sums without a kernel, on any device."""
+
+    def call(key, upper, lower, weights, numbers, target):
+        root = (upper.astype(jnp.float32) + lower.astype(jnp.float32))[:, : weights.size]
+
+        def colored(white: jax.Array) -> jax.Array:
+            rounded = jax.lax.reduce_precision(white, exponent_bits=5, mantissa_bits=10)
+            return jnp.matmul(rounded, root, precision=jax.lax.Precision.HIGHEST)
+
+        def one(first: Any) -> tuple[jax.Array, jax.Array]:
+            more = {"colored": colored, "count": count, **setting}
+            return _block(first, (key[0], key[1]), weights, numbers, target[0], **more)
+
+        return jax.lax.map(one, jnp.arange(0, -(-count // 2), ROWS))
+
+    return call
+
+
+def padded(size: int, to: int) -> int:
+    """The smallest multiple of `to` that holds `size`."""
+    return -(-size // to) * to
 
 
 def gradient_of_class(
     task: Discrimination,
-    network: Network,
+    network: SingleNeuron,
     weights: jax.Array,
     c: int,
     key: Any,
     count: int,
-    interpret: bool = False,
+    kernel: bool = True,
 ) -> tuple[jax.Array, jax.Array]:
     """Mean loss over `count` fresh draws of class c, and its gradient, (size,)."""
     stimulus: Any = task.stimuli[c]
     size = task.size
-    blocks = pieces(size)
-    columns = sum(width for _, width in blocks)
+    sites, columns = padded(size, 8), padded(size, 16)
     spectrum = stimulus.kernel.spectra(task.shape, jnp.asarray(stimulus.xi, jnp.float32))[0]
     root = matrix(row_of(jnp.sqrt(spectrum))).astype(jnp.float32)
-    root = jnp.pad(root, (0, columns - size))
-    upper = root.astype(jnp.float16)
-    lower = (root - upper.astype(jnp.float32)).astype(jnp.float16)
+    root = jnp.pad(root, ((0, sites - size), (0, columns - size)))
+    # Not by casts there and back, which XLA leaves out: the second matrix would be zero.
+    upper = jax.lax.reduce_precision(root, exponent_bits=5, mantissa_bits=10)
     made = _as_numbers(stimulus.marginal())
     assert made is not None, "checked by `applies`"
-    numbers, law, rows = made
-    passes = -(-count // (2 * rows))
-    programs = -(-passes // LOOPS)
-
-    def respond(h: jax.Array, wanted: Any) -> tuple[jax.Array, jax.Array]:
-        def cost(h: jax.Array) -> jax.Array:
-            # Elementwise in h, so that the gradient of the sum is the slope of each.
-            difference = network.readout({}, h) - wanted
-            return difference**2 if task.loss == "mse" else jnp.abs(difference)
-
-        each, pull = jax.vjp(cost, h)
-        return each, pull(jnp.ones_like(each))[0]
-
-    def whole(*shape: int) -> pl.BlockSpec:
-        return pl.BlockSpec(shape, lambda program: (0,) * len(shape))
-
-    def part(*shape: int) -> pl.BlockSpec:
-        return pl.BlockSpec(shape, lambda program: (program, *(0,) * (len(shape) - 1)))
-
-    total, cost = pl.pallas_call(
-        functools.partial(_kernel, count=count, blocks=blocks, law=law, respond=respond, rows=rows),
-        out_shape=(
-            jax.ShapeDtypeStruct((programs, columns), jnp.float32),
-            jax.ShapeDtypeStruct((programs,), jnp.float32),
-        ),
-        grid=(programs,),
-        in_specs=[
-            whole(2),
-            whole(columns, columns),
-            whole(columns, columns),
-            whole(columns),
-            whole(2),
-            whole(1),
-        ],
-        out_specs=(part(1, columns), part(1)),
-        interpret=interpret,
-        **({} if interpret else _compiler()),
-    )(
+    numbers, law = made
+    make = _kernel if kernel else _plain
+    call = make(size, count, law=law, activation=network.activation, loss=task.loss)
+    total, cost = call(
         jax.random.key_data(key),
-        upper,
-        lower,
-        jnp.pad(weights.astype(jnp.float32), (0, columns - size)),
+        upper.astype(jnp.float16),
+        (root - upper).astype(jnp.float16),
+        jnp.pad(weights.astype(jnp.float32), (0, sites - size)),
         jnp.stack([jnp.asarray(value, jnp.float32) for value in numbers]),
         jnp.asarray(task.targets()[c], jnp.float32),
     )
     return jnp.sum(cost) / count, jnp.sum(total, axis=0)[:size] / count
 
 
-def _compiler() -> dict[str, Any]:
-    from jax.experimental.pallas import triton
-
-    return {"compiler_params": triton.CompilerParams(num_warps=8, num_stages=1)}
-
-
 def sampled(
     task: Discrimination,
-    network: Network,
+    network: SingleNeuron,
     extra: None,
     params: Params,
     key: Any,
     counts: tuple[int, ...],
-    interpret: bool = False,
+    kernel: bool = True,
 ) -> tuple[jax.Array, Params]:
-    """The estimator: loss and gradient on fresh draws of every class."""
+    """The estimator: loss and gradient on fresh draws of every class; without `kernel`, slowly on any device."""
     keys = jax.random.split(key, len(counts))
     weights = params["weights"][0]
     loss, pull = jax.value_and_grad(task.penalty)(params["weights"])
     for c, prior in enumerate(task.priors):
-        cost, slope = gradient_of_class(task, network, weights, c, keys[c], counts[c], interpret)
+        cost, slope = gradient_of_class(task, network, weights, c, keys[c], counts[c], kernel)
         loss, pull = loss + prior * cost, pull + prior * slope[None, :]
     return loss, {"weights": pull}

@@ -17,6 +17,7 @@ from .._types import working_dtype
 from ..errors import Said, refuse, shorten, unknown
 from ..networks import Network
 from ..tasks import Discrimination, count_members, for_members
+from . import fused
 from .engine import Program, Setting, View
 from .estimators import ESTIMATORS, check_symmetry, class_counts, exact_flow, in_order, orbit_extra
 from .record import Record
@@ -119,13 +120,7 @@ def _estimate(
     """The estimator, what it knows beforehand, and whether that differs between members."""
     prepare = {"exact": exact_flow, "orbit": orbit_extra}.get(estimator)
     extra, swept = (None, False) if prepare is None else for_members(prepare, task, network)
-    if (
-        estimator == "independent"
-        and jax.default_backend() == "gpu"
-        and working_dtype() == jnp.float32
-    ):
-        from . import fused
-
+    if estimator == "independent" and working_dtype() == jnp.float32 and fused.available():
         if fused.applies(task, network):
             return fused.sampled, extra, swept
     return ESTIMATORS[estimator], extra, swept
