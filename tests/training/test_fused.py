@@ -199,6 +199,8 @@ def test_training_takes_it_where_it_can(monkeypatch, available, precision):
     monkeypatch.setattr(fused, "available", lambda: available)
     with jax.enable_x64(precision):
         for estimator in ("independent", "shared"):
-            found, *_ = plan._estimate(task(), lf.networks.SingleNeuron(), estimator)
-            taken = available and not precision and estimator == "independent"
-            assert found is (fused.sampled if taken else estimators.sampled)
+            for members in (1, 65_535, 65_536):  # what fits into the second axis of a grid
+                found, *_ = plan._estimate(task(), lf.networks.SingleNeuron(), estimator, members)
+                taken = available and not precision and estimator == "independent"
+                taken = taken and members < 65_536
+                assert found is (fused.sampled if taken else estimators.sampled)

@@ -31,6 +31,7 @@ from ..tasks import Discrimination
 ROWS = 64  # cipher blocks for each site and program, and twice as many draws: the rows of one matrix instruction
 ROUNDS = 13  # of the cipher: the fewest its authors call safe; its cost is the floor
 LARGEST = 128  # sites
+MOST = 65_535  # members: what a GPU takes along the second axis of a grid
 
 
 # Coefficients, highest power first: log2 erfc(x)/x on 0 < x < 4 (fitted: erf to 1.6e-7); the series of erf(x)/x,
@@ -147,8 +148,8 @@ def available() -> bool:
     return gpu and getattr(jax.devices()[0], "compute_capability", None) == "9.0"
 
 
-def applies(task: Discrimination, network: Network) -> bool:
-    """Whether the kernel serves this task and network."""
+def applies(task: Discrimination, network: Network, members: int = 1) -> bool:
+    """Whether the kernel serves an ensemble of this task and network."""
     return (
         type(network) is SingleNeuron  # one derived from it may have another readout
         and network.activation in RESPONSES
@@ -157,6 +158,7 @@ def applies(task: Discrimination, network: Network) -> bool:
         and task.outputs == 1
         and len(task.shape) == 1
         and task.size <= LARGEST
+        and members <= MOST
         and all(
             isinstance(s, GaussianCopula) and s.sign_symmetric and _as_numbers(s.marginal())
             for s in task.stimuli
@@ -268,8 +270,9 @@ def _plain(size: int, count: int, **setting: Any) -> Callable[..., Any]:
             return jnp.matmul(rounded, root, precision=jax.lax.Precision.HIGHEST)
 
         def one(first: Any) -> tuple[jax.Array, jax.Array]:
+            pair, two = (key[0], key[1]), (numbers[0], numbers[1])
             more = {"colored": colored, "count": count, **setting}
-            return _block(first, (key[0], key[1]), weights, numbers, target[0], **more)
+            return _block(first, pair, weights, two, target[0], **more)
 
         return jax.lax.map(one, jnp.arange(0, -(-count // 2), ROWS))
 

@@ -69,7 +69,7 @@ def make_plan(
         check_symmetry(task)
     counts = class_counts(task, batch)
     stream = make_stream(task, counts, seed, count, estimator, record.every)
-    estimate, extra, extra_swept = _estimate(task, network, estimator)
+    estimate, extra, extra_swept = _estimate(task, network, estimator, count)
     program = Program(
         estimate=estimate if stream is None else in_order,
         counts=counts,
@@ -115,13 +115,13 @@ def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _estimate(
-    task: Discrimination, network: Network, estimator: str
+    task: Discrimination, network: Network, estimator: str, members: int
 ) -> tuple[Callable[..., Any], Any, bool]:
     """The estimator, what it knows beforehand, and whether that differs between members."""
     prepare = {"exact": exact_flow, "orbit": orbit_extra}.get(estimator)
     extra, swept = (None, False) if prepare is None else for_members(prepare, task, network)
     if estimator == "independent" and working_dtype() == jnp.float32 and fused.available():
-        if fused.applies(task, network):
+        if fused.applies(task, network, members):
             return fused.sampled, extra, swept
     return ESTIMATORS[estimator], extra, swept
 
