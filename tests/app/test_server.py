@@ -129,7 +129,7 @@ def test_a_port_that_is_taken():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"address": "192.0.2.1"}, "one of this machine"),
+        ({"address": "192.0.2.1"}, "cannot listen at"),
         ({"port": 70_000}, "`port`"),
         ({"workers": 0}, "`workers`"),
     ],

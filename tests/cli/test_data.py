@@ -84,7 +84,7 @@ def test_files_are_classes(tmp_path, capsys, monkeypatch):
     "words, says",
     [
         (["samples", "--data", "no.npy,no.npy"], "cannot be read (No such file"),
-        (["samples"], "such as --data A,B"),
+        (["samples"], "for example --data A,B"),
         (
             ["image-patches", "--source", "nowhere", "--blur", "1,2"],
             "is not an image that can be read",

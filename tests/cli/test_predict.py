@@ -346,9 +346,9 @@ def test_the_page_without_a_flow_has_one_row(asked):
 
 MISTAKES = {
     "predict kru --xi 1,3": "Did you mean 'kur'?",
-    "predict kur": "The parameter in which the classes differ must be one of the stimulus's numbers",
-    "predict kur --xi 3": "Give it one value a class",
-    "predict kur --k 3,4 --xi 1,2,3": "The number of classes must be the same in every option",
+    "predict kur": "The classes are identical. Give one of the stimulus's numbers a value per class",
+    "predict kur --xi 3": "a value per class, for example --",
+    "predict kur --k 3,4 --xi 1,2,3": "The options disagree about the number of classes: --k has 2 values, --xi has 3 values.",
     "predict kur --k 2 --xi 0.5,1": "`k` must be a number above 2, got 2.0",
     "predict kur --xi 0.5,-1": "`xi` must be positive, got -1.0",
     "predict kur --xi 0.5,": "`xi` must be positive, got ''",

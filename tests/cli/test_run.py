@@ -114,8 +114,8 @@ def test_ctrl_c_keeps_what_was_done(folder):
 
 
 MISTAKES = [
-    ("missing.toml", "can be read"),
-    ("bad.toml", "must be TOML"),
+    ("missing.toml", "Cannot read missing.toml"),
+    ("bad.toml", "is not valid TOML"),
     ("nlpg --xi 1,2", "Did you mean 'nlgp'"),
     ("nlgp --xi 0.3,0.7 --stpes 3", "--steps"),
     ("nlgp --xi 0.3,0.7 --out run.pkl", ".npz"),

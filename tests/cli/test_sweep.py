@@ -148,7 +148,7 @@ MISTAKES = [
     ("--coupling 0.3,0.7 --learning-rate linspace:-1:1:3", "`learning_rate` must be positive"),
     ("--coupling 0.3,0.7 --estimator values:shared:foo", "estimator"),
     ("--coupling values:0.3,0.7:0.1,0.2,0.3", "2 classes"),
-    ("--coupling linspace:0.1:0.2:2", "the classes differ"),
+    ("--coupling linspace:0.1:0.2:2", "The classes are identical"),
     ("--coupling 0.3,0.7 --members 3", "--members"),
     ("--coupling 0.3,0.7 --seeds 0", "`seeds`"),
     ("--coupling 0.3,0.7 --together both", "`together`"),

@@ -249,20 +249,20 @@ def test_the_schema_changes_the_digest(monkeypatch):
 
 
 TEXTS = [
-    ("", "An experiment must be a JSON object, got no JSON"),
-    ("{", "no JSON"),
-    ("[" * 100_000, "no JSON"),
+    ("", "An experiment must be a JSON object, and this is not valid JSON"),
+    ("{", "not valid JSON"),
+    ("[" * 100_000, "not valid JSON"),
     ("3", "An experiment must be an object with `task`, `network` and `method`, got 3"),
     ("[]", "an object with `task`"),
     (
         '{"schema": 2}',
-        "The schema of an experiment must be at most 1, got 2. It was written by a newer version",
+        "An experiment has schema 2, and this version reads at most 1. It was written by a newer",
     ),
-    ('{"schema": "1"}', "The schema of an experiment"),
-    ('{"schema": true}', "The schema of an experiment"),
-    ('{"schema": 0}', "The schema of an experiment"),
+    ('{"schema": "1"}', "An experiment has schema"),
+    ('{"schema": true}', "An experiment has schema"),
+    ('{"schema": 0}', "An experiment has schema"),
     ('{"taks": {}}', "Did you mean 'task'?"),
-    ('{"type": "task/discrimination"}', "An experiment must be an experiment, got a task"),
+    ('{"type": "task/discrimination"}', "An experiment was expected, got a task"),
     ('{"type": "method/trainig"}', "Did you mean 'training'?"),
     ('{"type": ["x"]}', "The `type` of a specification"),
     ('{"method": "trainig"}', "Did you mean 'training'?"),
@@ -298,7 +298,7 @@ FIELDS = [
     (
         Training,
         {"quantities": "loss"},
-        "`quantities` must be a list of names, got 'loss'. For example ['weights'].",
+        "`quantities` must be a list of names, such as ['weights'], got 'loss'.",
     ),
     (Training, {"quantities": ["los"]}, "Did you mean 'loss'?"),
     (Training, {"quantities": [["loss"]]}, "Unknown name in `quantities` "),

@@ -48,7 +48,7 @@ def test_a_nested_field_is_found_and_ambiguity_is_told():
     assert resolve(experiment, "k").paths[1] == ("task", "stimuli", 1, "marginal_law", "k")
     both = lf.Experiment(lf.Discrimination(copula, lf.stimuli.Kur((8,), k=3, xi=0.5)), method=QUICK)
     with pytest.raises(
-        InputError, match=r"several: task\.stimuli\.k, task\.stimuli\.marginal_law\.k"
+        InputError, match=r"could mean any of task\.stimuli\.k, task\.stimuli\.marginal_law\.k"
     ):
         resolve(both, "k")
     assert resolve(both, "marginal_law.k").paths == (("task", "stimuli", 0, "marginal_law", "k"),)
@@ -61,8 +61,8 @@ MISTAKES = [
     ({"gain": [1, -1]}, "`gain` must be positive"),
     ({"gain": [1, 1.0]}, "all different"),
     ({"gain": [[1, 2, 3]]}, "There are 2 classes"),
-    ({"gain": [1], "gain[1]": [2]}, "`gain` twice"),
-    ({"network": ["single-neuron"], "init_scale": [1]}, "different ones"),
+    ({"gain": [1], "gain[1]": [2]}, "`gain` is swept twice"),
+    ({"network": ["single-neuron"], "init_scale": [1]}, "is swept twice"),
     ({"xi[2]": [1]}, "counted from 0"),
     ({"seed": [1, 2]}, "`seeds`"),
     ({"members": [1, 2]}, "`seeds`"),
@@ -295,7 +295,7 @@ def test_json_round_trip():
     assert again.digest != Sweep(NLGP, dict(sweep.axes), 2).digest
     with pytest.raises(InputError, match="newer"):
         sweep_from({"schema": 99})
-    with pytest.raises(InputError, match="a sweep"):
+    with pytest.raises(InputError, match="A sweep was expected"):
         sweep_from({"type": "network/single-neuron"})
 
 
@@ -447,14 +447,14 @@ def test_a_file_says_the_same_as_python(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.toml", "[task", "must be TOML"),
-        ("a.json", "[", "must be JSON"),
+        ("a.toml", "[task", "is not valid TOML"),
+        ("a.json", "[", "is not valid JSON"),
         ("a.json", "[]", "an object"),
         ("a.yaml", "", ".toml or .json"),
         ("a.toml", '[method]\ntype = "trainning"', "Did you mean 'training'"),
         ("a.toml", "[method]\nstep = 3", "Did you mean 'steps'"),
         ("a.toml", "[task]\nstimuli = [{gain = 1}, {gain = 2}]", "`type`"),
-        ("missing.toml", None, "can be read"),
+        ("missing.toml", None, "Cannot read"),
     ],
 )
 def test_mistakes_in_files(name, text, words, tmp_path):

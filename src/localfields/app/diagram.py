@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Count, Number, fields, find
-from ..errors import InputError, refuse, unknown
+from ..errors import InputError, show, unknown_name
 from ..experiments import Experiment
 from ..experiments.texts import default_texts, names_of
 from ..store import Store
@@ -70,9 +70,12 @@ def cell_limits(limits: Limits) -> Limits:
 def limit_words(limits: Limits) -> str:
     """The limits of a cell as sentences for the page."""
     return (
-        f"A diagram has at most {MOST_CELLS} cells and {MOST_SIDE} a side; a cell at most {limits.sites} sites, "
-        f"{limits.members} members and {limits.steps} steps, with steps × draws × members × neurons at most "
-        f"{limits.draws:,}. Two cells of a page are computed or wait at a time, and visitors' own runs come first."
+        f"A diagram has at most {MOST_CELLS} cells and {MOST_SIDE} a side; a cell at most "
+        f"{limits.sites} sites, "
+        f"{limits.members} members and {limits.steps} steps, with steps × draws × members × "
+        "neurons at most "
+        f"{limits.draws:,}. Two cells of a page are computed or wait at a time, and visitors' own "
+        "runs come first."
     )
 
 
@@ -126,18 +129,17 @@ class Axis:
         kind, default = numbers_of(stimulus)[name][0].kind, numbers_of(stimulus)[name][1]
         if ";" in text:
             return cls(name, text, _listed(name, text, kind))
-        parts, what = text.split(","), f"The range of `{name}`"
+        parts = text.split(",")
         try:
             low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
             if len(parts) != 3 or not low < high or not math.isfinite(high - low):
                 raise ValueError
         except (ValueError, IndexError):
-            refuse(
-                what,
-                text,
-                "two numbers and a count: from,to,cells",
-                f"For example {usual(name, stimulus, 6)}.",
-            )
+            raise InputError(
+                f"The range of `{name}` must be from,to,cells, for example "
+                f"{usual(name, stimulus, 6)}, "
+                f"got {show(text)}."
+            ) from None
         _check_side(name, count)
         if isinstance(kind, Count):
             low, high = math.ceil(low), math.floor(high)
@@ -157,9 +159,7 @@ class Axis:
 
 def _check_side(name: str, count: int) -> None:
     if not 2 <= count <= MOST_SIDE:
-        refuse(
-            f"The cells along `{name}`", count, f"from 2 to {MOST_SIDE}", "Choose fewer, or more."
-        )
+        raise InputError(f"`{name}` must have 2 to {MOST_SIDE} cells, got {count}.")
 
 
 def _listed(name: str, text: str, kind: Any) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def usual_texts(stimulus: str) -> dict[str, str]:
     """
     names = list(numbers_of(stimulus))
     if not names:
-        refuse("A stimulus with numbers to vary", stimulus, "one with a number", "Choose another.")
+        raise InputError(f"`{stimulus}` has no number to vary. Choose another stimulus.")
     up = names[0]
     return axes_texts(stimulus, names[1] if len(names) > 1 else up, up)
 
@@ -251,27 +251,26 @@ class Diagram:
         across, up = texts.get("across", given["across"]), texts.get("up", given["up"])
         for name in (across, up):
             if name not in known:
-                unknown(f"A number of `{stimulus}`", name, known)
+                raise unknown_name(f"number of `{stimulus}`", name, known)
         given = axes_texts(stimulus, across, up) | dict(texts)
         if given["rule"] not in RULES:
-            unknown("The rule for label 0", given["rule"], RULES)
+            raise unknown_name("rule for label 0", given["rule"], RULES)
         _check_other(given["rule"], given["other"], up, known[up][0].kind)
         x, y = (Axis.of(name, given[key], stimulus) for name, key in ((across, "x"), (up, "y")))
         if len(x.values) * len(y.values) > MOST_CELLS:
-            got = len(x.values) * len(y.values)
-            refuse(
-                "The number of cells",
-                got,
-                f"at most {MOST_CELLS}",
-                "Choose fewer along one of the axes.",
+            raise InputError(
+                f"The diagram has {len(x.values) * len(y.values)} cells; at most {MOST_CELLS} are "
+                "possible here. "
+                "Choose fewer along one of the axes."
             )
         more = {
             name: text for name, text in texts.items() if name not in OWN and CELL.get(name) != text
         }
         for name in (across, up):
             if name in more:
-                refuse(
-                    f"`{name}`", more[name], "a range alone, as it is an axis", "Remove its value."
+                raise InputError(
+                    f"`{name}` is an axis of the diagram, so it cannot have a value, got "
+                    f"{show(more[name])}."
                 )
         return cls(stimulus, x, y, given["rule"], given["other"], tuple(more.items()))
 
@@ -317,8 +316,9 @@ def _check_other(rule: str, other: str, name: str, kind: Any) -> None:
         kind.check(name, kind.parse(name, other))
         return
     if isinstance(kind, Count):
-        refuse(
-            "The rule for label 0", rule, "fixed for whole numbers", "Give it a value of its own."
+        raise InputError(
+            f"The rule {show(rule)} for label 0 needs a real number, and this one is whole. Give "
+            "label 0 a fixed value."
         )
     share = Number(0, 100)
     share.check("other", share.parse("other", other))

@@ -23,7 +23,7 @@ from .._spec import (
     num_members,
     registered,
 )
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..experiments import Experiment, Training
 from ..experiments.experiment import Names, One
 from ..tasks import Labels, Proportions
@@ -107,19 +107,17 @@ class Limits:
             InputError: When it is no experiment, too large, or of a kind that reads files.
         """
         if not isinstance(text, str) or len(text) > self.text:
-            got = Said(f"{len(text)} characters" if isinstance(text, str) else "no text")
-            refuse(
-                "The description of an experiment",
-                got,
-                f"a text of at most {self.text} characters",
-                SMALLER,
+            got = f"{len(text)} characters" if isinstance(text, str) else "no text"
+            raise InputError(
+                "The description of an experiment must be a text of at most "
+                f"{self.text} characters, got {got}. {SMALLER}"
             )
         try:
             plain = json.loads(text)
         except (ValueError, RecursionError) as error:
-            refuse(
-                "An experiment", Said(f"no JSON ({error})"), "a JSON object", "Copy the whole link."
-            )
+            raise InputError(
+                f"The experiment is not valid JSON ({error}). Copy the whole link."
+            ) from None
         self._check_plain(plain)
         experiment = Experiment.of(text)
         self.check(experiment)
@@ -133,25 +131,22 @@ class Limits:
         """
         size = sum(len(name) + len(text) for name, text in texts.items())
         if size > self.text:
-            refuse(
-                "The texts of an experiment",
-                Said(f"{size} characters"),
-                f"at most {self.text}",
-                SMALLER,
+            raise InputError(
+                f"The description of an experiment has {size} characters; at most {self.text} are "
+                f"possible here. {SMALLER}"
             )
         check_words(texts.values())
         for name, text in texts.items():
             count = text.count(",") + 1
             if count > self.members:
-                refuse(
-                    f"`{name}`",
-                    Said(f"{count} values"),
-                    f"at most {self.members} values here",
-                    SMALLER,
+                raise InputError(
+                    f"`{name}` must have at most {self.members} values here, got {count}. {SMALLER}"
                 )
         sites = math.prod(Shape().parse("shape", texts.get("shape", "40")))
         if sites > self.sites:
-            refuse("The number of sites", sites, f"at most {self.sites} here", SMALLER)
+            raise InputError(
+                f"The number of sites must be at most {self.sites} here, got {sites}. {SMALLER}"
+            )
 
     def check(self, experiment: Experiment) -> None:
         """Refuse an experiment that is too large, or not for visitors.
@@ -161,11 +156,8 @@ class Limits:
         """
         task, network, method = experiment.task, experiment.network, experiment.method
         if not isinstance(method, Training):
-            refuse(
-                "The method of a run here",
-                method,
-                "training",
-                "Theory is drawn beside it by itself.",
+            raise InputError(
+                "Only training can be run here. Theory is drawn beside it automatically."
             )
         for part in _parts(experiment):
             check_kinds(type(part))
@@ -192,26 +184,26 @@ class Limits:
             ),
         ):
             if got > most:
-                refuse(name, got, f"at most {most} here", SMALLER)
+                raise InputError(f"{name} must be at most {most} here, got {got}. {SMALLER}")
         size = record_bytes(experiment, members)
         if size > self.record_bytes:
-            got = Said(f"{size / 1e6:.0f} MB")
-            advice = "Record less often, or take fewer members."
-            refuse(
-                "The memory for records",
-                got,
-                f"at most {self.record_bytes / 1e6:.0f} MB here",
-                advice,
+            raise InputError(
+                f"The memory for records must be at most {self.record_bytes / 1e6:.0f} MB here, "
+                f"got {size / 1e6:.0f} MB. "
+                "Record less often, or use fewer members."
             )
 
     def words(self) -> tuple[str, ...]:
         """The limits as sentences for the page."""
         return (
-            f"A run has at most {self.sites} sites, {self.neurons} neurons, {self.members} members, {self.steps} "
+            f"A run has at most {self.sites} sites, {self.neurons} neurons, {self.members} "
+            f"members, {self.steps} "
             f"steps and {self.batch} draws a step.",
-            f"Steps × draws × members × neurons is at most {self.draws:.0e}, and records take at most "
+            f"Steps × draws × members × neurons is at most {self.draws:.0e}, and records take at "
+            "most "
             f"{self.record_bytes / 1e6:.0f} MB.".replace("e+", "e"),
-            f"A run takes at most {self.seconds:.0f} s at a time; after that it is paused and can be continued.",
+            f"A run takes at most {self.seconds:.0f} s at a time; after that it is paused and can "
+            "be continued.",
             f"At most {self.sessions} pages are open and {self.queue} requests wait at once.",
             f"Results are kept until the store holds {self.store_bytes / 1e9:g} GB.",
             "Stimuli made of files are for Python and the command line.",
@@ -231,8 +223,9 @@ class Limits:
                     check_kinds(cls)
                     self._check_sizes(cls, one)
         if parts > MOST_PARTS:
-            refuse(
-                "The number of parts of an experiment", parts, f"at most {MOST_PARTS} here", SMALLER
+            raise InputError(
+                f"The number of parts of an experiment must be at most {MOST_PARTS} here, got "
+                f"{parts}. {SMALLER}"
             )
 
     def _check_sizes(self, cls: type[Spec], plain: dict[str, Any]) -> None:
@@ -242,20 +235,16 @@ class Limits:
                 axes = given if isinstance(given, list) else [given]
                 whole = [n for n in axes if isinstance(n, int)]
                 if math.prod(whole) > self.sites:
-                    refuse(
-                        "The number of sites",
-                        math.prod(whole),
-                        f"at most {self.sites} here",
-                        SMALLER,
+                    raise InputError(
+                        f"The number of sites must be at most {self.sites} here, got "
+                        f"{math.prod(whole)}. {SMALLER}"
                     )
             elif isinstance(field.kind, (Number, Many, Seeds)) and isinstance(given, list):
                 most = self.classes if isinstance(field.kind, Many) else self.members
                 if len(given) > most:
-                    refuse(
-                        f"`{field.name}`",
-                        Said(f"{len(given)} values"),
-                        f"at most {most} values here",
-                        SMALLER,
+                    raise InputError(
+                        f"`{field.name}` must have at most {most} values here, got {len(given)}. "
+                        f"{SMALLER}"
                     )
 
 
@@ -328,6 +317,8 @@ def check_kinds(cls: type[Spec]) -> None:
     """Refuse a class that takes more than numbers and names."""
     if not is_plain(cls):
         odd = [field.name for field in fields(cls) if type(field.kind) not in PLAIN]
-        got = Said(f"{cls.__name__}, whose `{odd[0]}` may name a file")
-        advice = "Use Python or the command line for it."
-        refuse(f"A {cls.family} here", got, "made of numbers and names alone", advice)
+        raise InputError(
+            f"A {cls.family} here is made of numbers and names alone, and the `{odd[0]}` of "
+            f"{cls.__name__} may name a file. "
+            "Use Python or the command line for it."
+        )

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .._start import PLUGINS
-from ..errors import refuse
+from ..errors import InputError, show
 from . import messages as say
 from .limits import Limits
 from .process import main, resident
@@ -108,7 +108,10 @@ class Pool:
     ):
         for name, count in (("workers", workers), ("answerers", answerers)):
             if not isinstance(count, int) or not 1 <= count <= 64:
-                refuse(f"`{name}`", count, "a whole number from 1 to 64", "One a core is usual.")
+                raise InputError(
+                    f"`{name}` must be a whole number from 1 to 64, got {show(count)}. One per "
+                    "core is usual."
+                )
         self.limits = Limits() if limits is None else limits
         self.size = {"answers": answerers, "thinking": 1, "runs": workers}
         self._store = None if store is None else str(Path(store).absolute())
@@ -143,11 +146,9 @@ class Pool:
             The job. A refusal comes to the listener, as `Failed`.
         """
         if request.kind not in say.KINDS:
-            refuse(
-                "The kind of a request",
-                request.kind,
-                " or ".join(say.KINDS),
-                "See `messages.Request`.",
+            raise InputError(
+                f"Unknown kind of request {show(request.kind)}. It must be "
+                f"{' or '.join(say.KINDS)}."
             )
         job = Job(self, request, listener, background)
         with self._lock:

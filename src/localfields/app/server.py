@@ -19,7 +19,7 @@ import panel as pn
 from panel.io.server import get_server
 from tornado.ioloop import IOLoop
 
-from ..errors import InputError, refuse
+from ..errors import InputError, show
 from ..experiments.texts import experiment_of
 from .downloads import Downloads
 from .guard import Health, Names, install, is_loopback
@@ -105,7 +105,10 @@ class Server:
         warm: str | None = None,
     ):
         if not isinstance(port, int) or not 0 <= port <= 65535:
-            refuse("`port`", port, "a whole number from 0 to 65535", "The usual one is 5006.")
+            raise InputError(
+                f"`port` must be a whole number from 0 to 65535, got {show(port)}. The usual one "
+                "is 5006."
+            )
         self.address, limits = address, Limits() if limits is None else limits
         self.loop = IOLoop.current()
         pool = Pool(workers, limits=limits, store=store, warm=_first() if warm is None else warm)
@@ -157,18 +160,12 @@ class Server:
         except OSError as error:
             where = f"{self.address}:{port}"
             if error.errno == errno.EADDRINUSE:
-                refuse(
-                    "The port of the explorer",
-                    where,
-                    "a free one",
-                    "Stop what runs there, or choose --port 5007.",
-                )
-            refuse(
-                "The address of the explorer",
-                where,
-                f"one of this machine ({error.strerror})",
-                "Try 127.0.0.1.",
-            )
+                raise InputError(
+                    f"{where} is in use. Stop what runs there, or choose --port 5007."
+                ) from None
+            raise InputError(
+                f"The explorer cannot listen at {where}: {error.strerror}. Try 127.0.0.1."
+            ) from None
         server._tornado._websocket_origins = (
             names.origins()
         )  # bokeh takes fixed ports only, and there may be a tunnel
@@ -224,7 +221,8 @@ def serve(
     server = Server(address, port, store, report, workers, hosts, limits)
     if not is_loopback(address):
         print(
-            f"localfields: warning: {address} can be reached by others, who may start runs on this machine and read "
+            f"localfields: warning: {address} can be reached by others, who may start runs on this "
+            "machine and read "
             "what is stored; nobody is asked for a password.",
             file=sys.stderr,
         )
@@ -256,7 +254,8 @@ def page(service: Service, name: str) -> Callable[[], Any]:
         except Exception:  # for the one who runs the server, not for the visitor
             traceback.print_exc(file=sys.stderr)
             return pn.pane.Str(
-                "This page could not be made. Whoever runs the explorer finds the reason in its output."
+                "This page could not be made. Whoever runs the explorer finds the reason in its "
+                "output."
             )
 
     return make

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._spec import Spec, fields
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..experiments import Experiment
 from ..experiments.texts import experiment_of
 from .limits import Limits
@@ -45,23 +45,22 @@ def texts_in(query: str, limits: Limits) -> dict[str, str]:
         InputError: When they are no such texts, or one is given twice.
     """
     if len(query) > limits.text:
-        refuse(
-            "The link", Said(f"{len(query)} characters"), f"at most {limits.text}", "Copy it again."
+        raise InputError(
+            f"This link has {len(query)} characters; at most {limits.text} are possible. Copy it "
+            "again."
         )
     try:
         pairs = urllib.parse.parse_qsl(
             query.removeprefix("?"), keep_blank_values=True, strict_parsing=bool(query)
         )
     except ValueError as error:
-        refuse(
-            "The link",
-            Said(str(error)),
-            "fields and values, such as ?stimulus=nlgp&xi=1,3",
-            "Copy it again.",
-        )
+        raise InputError(
+            f"This link cannot be read ({error}). Links look like ?stimulus=nlgp&xi=1,3; copy it "
+            "again."
+        ) from None
     texts = {name: text for name, text in pairs if name not in VIEW}
     if len(texts) < len([name for name, _ in pairs if name not in VIEW]):
-        refuse("The link", Said("a field twice"), "each field once", "Remove one of them.")
+        raise InputError("This link names a field twice. Remove one of them.")
     return texts
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .._spec import Spec
-from ..errors import InputError, Said, refuse, shorten, unknown
+from ..errors import InputError, shorten, show, unknown_name
 from ..store import Store
 from .experiment import Experiment
 from .paths import places
@@ -114,8 +114,10 @@ def _load(modules: tuple[tuple[str, str], ...]) -> None:
                 importlib.util.spec_from_file_location(name, file) if Path(file).is_file() else None
             )
             if location is None or location.loader is None:
-                advice = "Install it there, or put its file on a disk that workers see."
-                refuse("A module of your own", name, "one that a worker can import", advice)
+                raise InputError(
+                    f"A worker cannot import your module {show(name)}. "
+                    "Install it there, or put its file on a disk that workers can read."
+                ) from None
             sys.modules[name] = importlib.util.module_from_spec(location)
             location.loader.exec_module(sys.modules[name])
 
@@ -154,16 +156,14 @@ class Cluster:
             or count == "0"
             or (more and kind == "local")
         ):
-            refuse(
-                "The cluster",
-                text,
-                f"one of the form {FORMS}",
-                "The number is that of workers, or of jobs.",
+            raise InputError(
+                f"Cannot read the cluster {show(text)}. Use one of the forms {FORMS}; the number "
+                "is that of workers or jobs."
             )
         options = {name: text for name, _, text in (part.partition("=") for part in more)}
         for name in options:
             if name not in JOB_OPTIONS:
-                unknown("An option of the cluster", name, JOB_OPTIONS)
+                raise unknown_name("option of the cluster", name, JOB_OPTIONS)
         return cls(
             kind, int(count or (os.cpu_count() or 1 if kind == "local" else 1)), options=options
         )
@@ -204,10 +204,10 @@ class Cluster:
                 try:
                     yield stack.enter_context(distributed.Client(self.address, timeout=PATIENCE))
                 except (OSError, TimeoutError) as error:
-                    advice = (
-                        f"Start one there with `dask scheduler`. Connecting says: {shorten(error)}."
-                    )
-                    refuse("The scheduler", self.address, "one that answers", advice)
+                    raise InputError(
+                        f"No scheduler answers at {self.address} ({shorten(error)}). Start one "
+                        "there with `dask scheduler`."
+                    ) from None
                 return
             if self.kind == "slurm":
                 cluster = stack.enter_context(self._jobs())
@@ -231,11 +231,9 @@ class Cluster:
     def job_script(self) -> str:
         """The script that is sent to the batch system for each job."""
         if self.kind != "slurm":
-            refuse(
-                "A dry run",
-                self.kind,
-                "one on slurm",
-                "Only a batch system has a job script to show.",
+            raise InputError(
+                f"A dry run shows the job script of a batch system, and {self.kind} has none. Use "
+                "it with slurm."
             )
         with self._jobs() as cluster:
             return cluster.job_script()
@@ -280,10 +278,7 @@ def _imported(name: str, package: str | None = None) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        advice = "Install it with `pip install localfields[cluster]`."
-        refuse(
-            "A cluster's library",
-            Said(f"no {package or name} ({shorten(error)})"),
-            "installed",
-            advice,
-        )
+        raise InputError(
+            f"Clusters need {package or name}, which is not installed ({shorten(error)}). "
+            "Install it with: pip install 'localfields[cluster]'"
+        ) from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._spec import Many, Nested, Spec, fields, name_of, registered
-from ..errors import Said, refuse, shorten
+from ..errors import InputError, shorten, show
 from .experiment import Experiment, experiment_from
 from .sweep import Sweep, sweep_from
 
@@ -40,37 +40,28 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    advice = "See `localfields run --help`."
     if path.suffix not in SUFFIXES:
-        refuse(
-            "The name of an experiment's file",
-            str(path),
-            f"one ending in {' or '.join(SUFFIXES)}",
-            advice,
+        raise InputError(
+            f"Cannot read {path}: an experiment's file ends in {' or '.join(SUFFIXES)}. "
+            "See `localfields run --help`."
         )
     try:
         if path.stat().st_size > LARGEST:
-            refuse(
-                "An experiment's file",
-                Said(f"{path.stat().st_size} bytes"),
-                f"at most {LARGEST}",
-                advice,
+            raise InputError(
+                f"{path} has {path.stat().st_size} bytes; an experiment's file may have {LARGEST}."
             )
         text = path.read_text(encoding="utf-8")
         found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
-        advice = f"The system says: {error.strerror or shorten(error)}."
-        refuse("An experiment's file", str(path), "one that can be read", advice)
+        raise InputError(f"Cannot read {path}: {error.strerror or shorten(error)}.") from None
     except (ValueError, RecursionError) as error:
         kind = path.suffix.removeprefix(".").upper()
-        refuse(
-            f"The file {path}",
-            Said(f"something else ({shorten(error)})"),
-            kind,
-            "Check that place.",
-        )
+        raise InputError(f"{path} is not valid {kind}: {shorten(error)}.") from None
     if not isinstance(found, dict):
-        refuse(f"The file {path}", found, "an object with `task`, `network` and `method`", advice)
+        raise InputError(
+            f"{path} must hold an object with `task`, `network` and `method`, got {show(found)}. "
+            "See `localfields run --help`."
+        )
     return found
 
 

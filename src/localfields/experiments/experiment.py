@@ -27,7 +27,7 @@ from .._spec import (
     number,
 )
 from .._types import Array, Field, Real, Scalar, Seed, Whole
-from ..errors import Said, refuse, unknown
+from ..errors import InputError, show, unknown_name
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory
@@ -50,10 +50,12 @@ class Names(Kind):
     def check(self, name: str, value: Any) -> tuple[str, ...]:
         """Return a tuple of names, or refuse."""
         if isinstance(value, str) or not isinstance(value, (tuple, list)):
-            refuse(f"`{name}`", value, "a list of names", f"For example [{self.names[0]!r}].")
+            raise InputError(
+                f"`{name}` must be a list of names, such as [{self.names[0]!r}], got {show(value)}."
+            )
         for one in value:
             if one not in self.names:
-                unknown(f"A name in `{name}`", str(one), self.names)
+                raise unknown_name(f"name in `{name}`", one, self.names)
         return tuple(
             one for one in self.names if one in value
         )  # whatever their order, it is one experiment
@@ -70,11 +72,9 @@ class One(Number):
     def check(self, name: str, value: Any) -> Any:
         """Return a float, or refuse."""
         if np.ndim(found := super().check(name, value)):
-            refuse(
-                f"`{name}`",
-                value,
-                "one number",
-                "All members have it in common: run those that differ apart.",
+            raise InputError(
+                f"`{name}` must be one number, got {show(value)}. "
+                "It is common to all members; run members that differ in it separately."
             )
         return found
 
@@ -255,7 +255,9 @@ class Experiment(Digested):
         try:
             plain = json.loads(text)
         except (ValueError, RecursionError) as error:
-            refuse("An experiment", Said(f"no JSON ({error})"), "a JSON object", "Check the file.")
+            raise InputError(
+                f"An experiment must be a JSON object, and this is not valid JSON: {error}."
+            ) from None
         return experiment_from(plain)
 
     def run(
@@ -306,20 +308,15 @@ def read_plain(cls: type[Any], plain: Any, fields: str, advice: str) -> Any:
     """
     article = f"{'An' if cls.__name__[0] in 'AEIOU' else 'A'} {cls.family}"
     if not isinstance(plain, dict):
-        refuse(article, plain, f"an object with {fields}", advice)
+        raise InputError(f"{article} must be an object with {fields}, got {show(plain)}. {advice}")
     given = {"type": f"{cls.family}/{name_of(cls)}", **plain}
     schema = given.pop("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
         newer = "It was written by a newer version of localfields: update this one."
-        refuse(
-            f"The schema of {article[0].lower()}{article[1:]}", schema, f"at most {SCHEMA}", newer
+        raise InputError(
+            f"{article} has schema {show(schema)}, and this version reads at most {SCHEMA}. {newer}"
         )
     made = from_json(given)
     if not isinstance(made, cls):
-        refuse(
-            article,
-            Said(f"a {made.family}"),
-            f"{article[0].lower()}{article[1:]}",
-            f"Give {fields}.",
-        )
+        raise InputError(f"{article} was expected, got a {made.family}. Give {fields}.")
     return made

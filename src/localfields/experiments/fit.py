@@ -14,7 +14,7 @@ from .._prng import STREAM, member_keys
 from .._spec import Count, Nested, Seeds, declare, member, num_members
 from .._types import Field, Seed, Whole, working_dtype
 from ..baselines import Baseline, FastICA, Fitted
-from ..errors import Said, refuse
+from ..errors import InputError
 from ..networks import Network
 from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, made_with
@@ -51,17 +51,14 @@ class Fit(Method):
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Draw samples and fit, one member after another."""
         if initial is not None:
-            advice = "Leave `initial` out."
-            refuse("`initial`", Said("given"), "left out where a baseline is fitted", advice)
+            raise InputError("A baseline has no initial fields. Leave `initial` out.")
         seeds = self.seed if isinstance(self.seed, tuple) else (self.seed,)
         counts = {len(seeds), self.members, num_members(task) or 1} - {1}
         if len(counts) > 1:
-            got = Said(" and ".join(map(str, sorted(counts))))
-            refuse(
-                "The number of members",
-                got,
-                "the same wherever it is given",
-                "Give one value for every member.",
+            raise InputError(
+                "The number of members is not the same everywhere: "
+                f"{' and '.join(map(str, sorted(counts)))}. "
+                "Give one value per member."
             )
         count = max(counts, default=1)
         clock = time.perf_counter()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Choice, Count, Nested, Number, Spec, fields
-from ..errors import Said, refuse, unknown
+from ..errors import InputError, show, unknown_name
 
 Path = tuple[str | int, ...]
 
@@ -31,12 +31,11 @@ class Target:
         """
         if self.is_class_wise(value):
             if len(value) != len(self.paths):
-                advice = f"There are {len(self.paths)} classes; `{self.label}[1]` names the field of class 1 alone."
-                refuse(
-                    f"A value of `{self.label}`",
-                    value,
-                    "one number for all classes, or one a class",
-                    advice,
+                raise InputError(
+                    f"A value of `{self.label}` must be one number for all classes or one per "
+                    f"class, got {show(value)}. "
+                    f"There are {len(self.paths)} classes; `{self.label}[1]` is the field of class "
+                    "1 alone."
                 )
             return [self._one(one) for one in value]
         return self._one(value)
@@ -44,8 +43,9 @@ class Target:
     def _one(self, value: Any) -> Any:
         found = self.kind.check(self.label, value)
         if isinstance(self.kind, Number) and np.ndim(found):
-            refuse(
-                f"A value of `{self.label}`", value, "one number", "Each point of a sweep has one."
+            raise InputError(
+                f"A value of `{self.label}` must be one number, got {show(value)}. "
+                "Each point of a sweep has one."
             )
         return self.kind.encode(found)
 
@@ -90,25 +90,19 @@ def resolve(value: Spec, text: Any) -> Target:
     """
     known = list(places(value))
     if not isinstance(text, str) or not re.fullmatch(r"[a-z]\w*(\.\w+|\[\d+\])*", text):
-        refuse(
-            "The name of a field",
-            text,
-            "a name, such as gain, xi[1] or network.init_scale",
-            "Check its spelling.",
+        raise InputError(
+            f"{show(text)} is not the name of a field, such as gain, xi[1] or network.init_scale."
         )
     tokens = text.replace("[", ".").replace("]", "").split(".")
     names = [token for token in tokens if not token.isdigit()]
     index = [int(token) for token in tokens if token.isdigit()]
     hits = [(path, kind) for path, kind in known if _names(path)[-len(names) :] == names]
     if not hits:
-        unknown("The name of a field", text, {_names(path)[-1] for path, _ in known})
+        raise unknown_name("field", text, {_names(path)[-1] for path, _ in known})
     meanings = {".".join(_names(path)) for path, _ in hits}
     if len(meanings) > 1:
-        refuse(
-            f"The field `{text}`",
-            Said(f"several: {', '.join(sorted(meanings))}"),
-            "one",
-            "Give more of its path.",
+        raise InputError(
+            f"`{text}` could mean any of {', '.join(sorted(meanings))}. Give more of its path."
         )
     if index:
         hits = [
@@ -117,11 +111,8 @@ def resolve(value: Spec, text: Any) -> Target:
             if [part for part in path if isinstance(part, int)] == index
         ]
     if not hits:
-        refuse(
-            f"The class in `{text}`",
-            Said(str(*index[:1])),
-            "one of the task",
-            "Classes are counted from 0.",
+        raise InputError(
+            f"`{text}`: the task has no class {str(*index[:1])}. Classes are counted from 0."
         )
     label = names[-1] + "".join(f"[{one}]" for one in index)
     return Target(label, tuple(path for path, _ in hits), hits[0][1])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, refuse
+from ..errors import InputError, show
 from ..store import Checkpoint, Store
 from ..trajectory import Trajectory
 from .experiment import Experiment
@@ -39,11 +39,10 @@ def run_or_load(
         InputError: When the experiment is none, or the stored result is damaged.
     """
     if not isinstance(experiment, Experiment):
-        refuse(
-            "`experiment`",
-            experiment,
-            "an Experiment",
-            "For example `lf.Experiment(task, network, lf.Training())`.",
+        raise InputError(
+            "`experiment` must be an Experiment, such as `lf.Experiment(task, network, "
+            "lf.Training())`, "
+            f"got {show(experiment)}."
         )
     store = store if isinstance(store, Store) else Store(store)
     digest = experiment.digest

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, refuse
+from ..errors import InputError, show
 from ..store import Store
 from .cluster import Cluster, Report, compute, modules_of, told
 from .results import Failure, SweepResult
@@ -73,11 +73,10 @@ def run_sweep(
         Frozen({'coupling[1]': 2, 'seed': 3, 'neuron': 1})
     """
     if not isinstance(sweep, Sweep):
-        refuse(
-            "`sweep`",
-            sweep,
-            "a Sweep",
-            "For example `lf.Sweep(lf.Experiment(), {'gain': [1, 10]}, seeds=5)`.",
+        raise InputError(
+            "`sweep` must be a Sweep, such as `lf.Sweep(lf.Experiment(), {'gain': [1, 10]}, "
+            "seeds=5)`, "
+            f"got {show(sweep)}."
         )
     store = store if isinstance(store, Store) else Store(store)
     where = Cluster.of(cluster) if isinstance(cluster, str) else cluster

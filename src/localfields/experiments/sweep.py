@@ -14,7 +14,7 @@ import numpy as np
 
 from .._spec import Choice, Count, Kind, Nested, Number, Seeds, declare, fields, number_values
 from .._types import Field, Whole
-from ..errors import Said, refuse
+from ..errors import InputError, show
 from .experiment import Digested, Experiment, read_plain
 from .paths import Path, Target, placed, resolve
 from .values import spread
@@ -41,18 +41,23 @@ class Axes(Kind):
 
     def check(self, name: str, value: Any) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
         """Return pairs of a name and its values, or refuse."""
-        advice = "For example {'gain': [1, 10, 100]}."
         pairs = list(value.items()) if isinstance(value, Mapping) else value
         if not isinstance(pairs, (list, tuple)) or not all(
             isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs
         ):
-            refuse(f"`{name}`", value, "fields with lists of values", advice)
+            raise InputError(
+                f"`{name}` must be fields with lists of values, such as {{'gain': [1, 10, 100]}}, "
+                f"got {show(value)}."
+            )
         found = []
         for field, values in pairs:
             values = spread(values) if isinstance(values, str) else values
             values = values.tolist() if isinstance(values, np.ndarray) else values
             if not isinstance(values, (list, tuple, range)) or not len(values):
-                refuse(f"The values of `{field}`", values, "a list of at least one", advice)
+                raise InputError(
+                    f"`{field}` needs a list of at least one value, such as [1, 10, 100], got "
+                    f"{show(values)}."
+                )
             found.append((field, tuple(values)))
         return tuple(found)
 
@@ -117,35 +122,27 @@ class Sweep(Digested):
         paths = [path for target in self.targets for path in target.paths]
         for place, path in enumerate(paths):
             if path in (SEEDS, ("method", "members")):
-                refuse(
-                    "A field of a sweep",
-                    path[-1],
-                    "one other than seeds and members",
-                    "Give the sweep `seeds`.",
+                raise InputError(
+                    f"A sweep cannot vary `{path[-1]}` as an axis. Give the sweep `seeds`."
                 )
             others = paths[:place] + paths[place + 1 :]
             if any(other[: len(path)] == path for other in others):
-                refuse(
-                    "The fields of a sweep",
-                    Said(f"`{path[-1]}` twice"),
-                    "different ones",
-                    "Give each once.",
-                )
+                raise InputError(f"`{path[-1]}` is swept twice. Give each field once.")
         for what, values in (*self.axes, ("seeds", self.seeds)):
             if (
                 len({json.dumps(one, sort_keys=True) for one in values}) < len(values)
                 and self.together == "grid"
             ):
-                refuse(
-                    f"The values of `{what}`",
-                    list(values),
-                    "all different",
-                    "Drop the repeated ones.",
+                raise InputError(
+                    f"The values of `{what}` must be all different, got {show(list(values))}."
                 )
         lengths = {len(values) for _, values in self.axes}
         if self.together == "list" and len(lengths) > 1:
-            got = Said(", ".join(f"{name} has {len(values)}" for name, values in self.axes))
-            refuse("The lists of a sweep", got, "of one length", "Give each field as many values.")
+            raise InputError(
+                "The lists of this sweep are not of one length: "
+                f"{', '.join(f'{name} has {len(values)}' for name, values in self.axes)}. Give "
+                "each field as many values."
+            )
         _check_size(self.together, self.axes, len(self.seeds))
 
     @property
@@ -269,30 +266,28 @@ def _check_size(together: Any, axes: Any, seeds: int) -> None:
     lengths = [len(values) for _, values in axes]
     size = seeds * (math.prod(lengths) if together == "grid" else max(lengths, default=1))
     if size > LARGEST:
-        refuse(
-            "The points of a sweep", size, f"at most {LARGEST}", "Divide it into several sweeps."
+        raise InputError(
+            f"This sweep has {size} points; at most {LARGEST} are possible. Divide it into several."
         )
 
 
 def _check_base(base: Experiment) -> None:
-    advice = "Give the sweep `axes` and `seeds` instead."
     method: Any = base.method
     if getattr(method, "members", 1) != 1 or not isinstance(method.seed, int):
-        refuse("The experiment of a sweep", Said("an ensemble"), "one run", advice)
+        raise InputError(
+            "A sweep varies a single run, and this experiment is an ensemble. "
+            "Give the sweep `axes` and `seeds` instead."
+        )
     if base.initial.ndim > 1 + len(base.task.shape):
-        refuse(
-            "`initial` of a sweep",
-            Said(f"shape {base.initial.shape}"),
-            "(neuron, *shape)",
-            "Give one start for all.",
+        raise InputError(
+            "`initial` of a sweep must have shape (neuron, *shape), one start for all, got "
+            f"{base.initial.shape}."
         )
     swept = [name for name, value in number_values(base) if np.ndim(value)]
     if swept:
-        refuse(
-            "The experiment of a sweep",
-            Said(f"one with several values of `{swept[0]}`"),
-            "one run",
-            advice,
+        raise InputError(
+            f"A sweep varies a single run, and this experiment has several values of `{swept[0]}`. "
+            "Give the sweep `axes` and `seeds` instead."
         )
 
 

@@ -21,7 +21,7 @@ from .._spec import (
     registered,
     to_text,
 )
-from ..errors import InputError, Said, refuse, unknown
+from ..errors import InputError, unknown_name
 from ..tasks import Discrimination
 from .experiment import Experiment, Training
 
@@ -53,9 +53,11 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
     if given:
         name = next(iter(given))
         if any(name in names_of(cls) for cls in registered("network").values()):
-            unknown(f"A field of the network `{name_of(network)}`", name, names_of(network))
+            raise unknown_name(
+                f"field of the network `{name_of(network)}`", name, names_of(network)
+            )
         known = [name for owner in parts for name in names_of(owner)]
-        unknown("A field of the experiment", name, ["stimulus", "network", *known, "precision"])
+        raise unknown_name("field", name, ["stimulus", "network", *known, "precision"])
     task = read_task(stimulus, {**parts[stimulus], **parts[Discrimination]})
     return Experiment(
         task, from_text(network, parts[network]), from_text(Training, parts[Training]), **more
@@ -109,8 +111,9 @@ def texts_of(experiment: Experiment) -> dict[str, str]:
 
 
 def _untyped(got: str) -> NoReturn:
-    advice = "Use its file, or Python."
-    refuse("An experiment to be typed", Said(got), "one of numbers and names", advice)
+    raise InputError(
+        f"This experiment cannot be typed as options: it has {got}. Use its file, or Python."
+    )
 
 
 def command_of(texts: Mapping[str, str]) -> str:
@@ -161,15 +164,17 @@ def read_classes(cls: Any, given: Mapping[str, str]) -> list[Any]:
     if not counts:
         first = next((name for name, kind in kinds.items() if may_vary(kind)), "xi")
         numbers = isinstance(kinds.get(first, Number()), (Number, Count))
-        advice = f"Give it one value a class, such as --{first} {'1,3' if numbers else 'A,B'}."
         kind = (
             "one of the stimulus's numbers" if numbers else "one of the stimulus's numbers or files"
         )
-        refuse("The parameter in which the classes differ", "none", kind, advice)
+        raise InputError(
+            "The classes are identical. "
+            f"Give {kind} a value per class, for example --{first} {'1,3' if numbers else 'A,B'}."
+        )
     if len(counts) > 1:
-        got = {name: len(parts) for name, parts in several.items()}
-        refuse(
-            "The number of classes", got, "the same in every option", "Give each as many values."
+        raise InputError(
+            f"The options disagree about the number of classes: "
+            f"{', '.join(f'--{name} has {len(parts)} values' for name, parts in several.items())}."
         )
     return [
         from_text(cls, {**given, **{name: parts[c] for name, parts in several.items()}})

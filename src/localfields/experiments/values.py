@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, refuse
+from ..errors import InputError, show
 
 FORMS = {
     "linspace": "linspace:FROM:TO:COUNT",
@@ -36,11 +36,9 @@ def spread(text: str) -> list[Any]:
     """
     name, _, rest = text.partition(":")
     if name not in FORMS or not rest:
-        refuse(
-            "The values of a sweep",
-            text,
-            " or ".join(FORMS.values()),
-            "For example logspace:0.1:10:10.",
+        raise InputError(
+            f"Cannot read the values {show(text)}. "
+            f"Use {' or '.join(FORMS.values())}, for example logspace:0.1:10:10."
         )
     parts = rest.split(":")
     if name == "values":
@@ -50,7 +48,9 @@ def spread(text: str) -> list[Any]:
     except InputError:
         raise
     except (TypeError, ValueError, OverflowError):
-        refuse("The values of a sweep", text, FORMS[name], "Numbers are joined by colons.")
+        raise InputError(
+            f"Cannot read the values {show(text)}. Write {FORMS[name]}, numbers joined by colons."
+        ) from None
 
 
 def _value(text: str) -> Any:
@@ -68,20 +68,16 @@ def _number(text: str) -> Any:
 def _space(name: str, low: str, high: str, count: str) -> list[float]:
     first, last, number = float(low), float(high), int(count)
     if not 1 <= number <= MOST:
-        refuse(
-            "The number of values of a sweep",
-            number,
-            f"from 1 to {MOST}",
-            f"It is the last in {FORMS[name]}.",
+        raise InputError(
+            f"{name}:{low}:{high}:{count} asks for {number} values; 1 to {MOST} are possible. "
+            f"The number is the last in {FORMS[name]}."
         )
     if name == "linspace":
         return np.linspace(first, last, number).tolist()
     if first <= 0 or last <= 0:
-        refuse(
-            "The ends of a logspace",
-            f"{low}, {high}",
-            "positive",
-            "They are the values, not their logarithms.",
+        raise InputError(
+            f"The ends of a logspace must be positive, got {low}, {high}. "
+            "They are the values themselves, not their logarithms."
         )
     inner = np.geomspace(first, last, number).tolist()
     # Powers of ten are rounded to what a person would write: 0.1 · 10^(1/2)² is 1.
@@ -92,11 +88,9 @@ def _range(low: str, high: str, step: str = "1") -> list[Any]:
     first, last, by = (float(part) for part in (low, high, step))
     count = int(np.floor((last - first) / by + 1e-9)) + 1 if by else 0
     if not 1 <= count <= MOST:
-        refuse(
-            "A range of a sweep",
-            f"{low}:{high}:{step}",
-            f"one of 1 to {MOST} values",
-            "Check its ends and its step.",
+        raise InputError(
+            f"The range {low}:{high}:{step} has {count} values; 1 to {MOST} are possible. "
+            "Check its ends and its step."
         )
     found = [float(f"{first + by * place:.12g}") for place in range(count)]
     return [int(one) for one in found] if all(one.is_integer() for one in (first, by)) else found
