@@ -348,7 +348,7 @@ MISTAKES = {
     "predict kru --xi 1,3": "Did you mean 'kur'?",
     "predict kur": "The classes are identical. Give one of the stimulus's numbers a value per class",
     "predict kur --xi 3": "a value per class, for example --",
-    "predict kur --k 3,4 --xi 1,2,3": "The options disagree about the number of classes: --k has 2 values, --xi has 3 values.",
+    "predict kur --k 3,4 --xi 1,2,3": "number of classes: --xi has 3 values, --k has 2 values.",
     "predict kur --k 2 --xi 0.5,1": "`k` must be a number above 2, got 2.0",
     "predict kur --xi 0.5,-1": "`xi` must be positive, got -1.0",
     "predict kur --xi 0.5,": "`xi` must be positive, got ''",

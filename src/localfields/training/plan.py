@@ -14,7 +14,7 @@ import numpy as np
 from .._prng import STREAM, make_key, member_keys
 from .._spec import Number, swept_leaves
 from .._types import working_dtype
-from ..errors import Said, refuse, shorten, unknown
+from ..errors import InputError, Said, refuse, shorten, unknown
 from ..networks import Network
 from ..tasks import Discrimination, count_members, for_members
 from . import fused
@@ -101,16 +101,20 @@ def _working(leaf: Any) -> jax.Array:
 
 
 def _schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
-    expected, advice = (
-        "a function of the step that returns one number",
-        "For example `optax.cosine_decay_schedule`.",
-    )
+    example = "for example `optax.cosine_decay_schedule`."
     try:
         found = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
     except (TypeError, ValueError) as error:
-        refuse("`learning_rate`", Said(f"one that fails ({shorten(error)})"), expected, advice)
+        # JAX names the file of the function, which tells the user nothing.
+        reason = "it returns no number" if "traced for jit" in str(error) else shorten(error)
+        raise InputError(
+            f"The function given as `learning_rate` fails: {reason}. "
+            f"Give a function of the step that returns one number, {example}"
+        ) from None
     if not isinstance(found, jax.ShapeDtypeStruct) or found.shape != ():
-        refuse("`learning_rate`", Said(f"one that returns {shorten(found)}"), expected, advice)
+        raise InputError(
+            f"`learning_rate` must return one number for a step, got {shorten(found)}; {example}"
+        )
     return schedule
 
 
