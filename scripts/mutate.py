@@ -66,7 +66,7 @@ MARKERS = "not slow and not browser"
 # Keyword arguments that change no result: guards against mistakes, default encodings, prose, looks,
 # and the sizes of figures at the scales of `make reproduce`.
 UNSEEN = set(
-    "strict frozen stacklevel encoding help caption paper quick tiny alpha capsize color colors "
+    "strict frozen stacklevel timeout encoding help caption paper quick tiny alpha capsize color colors "
     "c cmap edgecolor facecolor fontsize figsize "
     "linewidth linewidths linestyle lw ls marker markersize ms s zorder pad labelpad rotation loc "
     "bbox_inches dpi frameon padding handlelength width height margin sizing_mode min_width min_height "
@@ -429,6 +429,8 @@ def find_tests(module: str) -> list[list[str]]:
     if path.parent.parts and not around:  # a folder without tests of its own
         around = sorted((ROOT / "tests" / path.parts[0]).rglob("test_*.py"))
     own_names = [str(file.relative_to(ROOT)) for file in own]
+    if b"declare(" in (ROOT / PACKAGE / module).read_bytes():
+        own_names.append("tests/test_fields.py")
     others = dict.fromkeys(str(file.relative_to(ROOT)) for file in around)
     return [[str(PACKAGE / module), *own_names], [f for f in others if f not in own_names]]
 

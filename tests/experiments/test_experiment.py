@@ -357,6 +357,22 @@ def test_training_is_train(precision):
             np.testing.assert_array_equal(found.series[name], expected.series[name])
 
 
+def test_every_field_reaches_training():
+    settings = {"learning_rate": 0.5, "steps": 25, "batch": 12, "members": 2, "seed": 1}
+    settings |= {"estimator": "orbit", "optimizer": "adam", "stop_tol": 0.5}
+    method = Training(**settings, every=4, quantities=("loss", "ipr"), evaluate=11)
+    assert all(getattr(method, one.name) != one.default for one in fields(Training))
+    found = Experiment(ISING, NEURON, method).run()
+    with jax.enable_x64(False):
+        record = lf.Record(4, ("loss", "ipr"), 11)
+        expected = lf.train(ISING, NEURON, **settings, record=record)
+    assert found.specification == expected.specification
+    assert found.stopped == expected.stopped == "at rest"
+    assert set(found.series) == set(expected.series) == {"loss", "ipr"}
+    np.testing.assert_array_equal(found.final, expected.final)
+    np.testing.assert_array_equal(found.loss, expected.loss)
+
+
 @pytest.mark.parametrize("estimator", ["independent", "exact"])
 def test_a_list_of_seeds_is_the_runs_alone(estimator, key):
     rng = np.random.default_rng(np.asarray(key._base_array))
@@ -392,13 +408,19 @@ def test_given_fields(key):
         made.replace(initial=fields[0, 0]).run()
 
 
-@pytest.mark.parametrize("times", [(), (0.0, 0.5, 2.0)], ids=["to rest", "times"])
-def test_solutions_are_stored_and_loaded(times, tmp_path):
-    method = Solution(lf.theory.ExactIsing(), times=times, until=4.0, members=2, seed=3)
+SOLUTIONS = {
+    "to a time": {"until": 4.0},
+    "times": {"times": (0.0, 0.5, 2.0)},
+    "to rest": {"stop_tol": 0.05, "tolerance": 1e-4},
+}
+
+
+@pytest.mark.parametrize("more", SOLUTIONS.values(), ids=SOLUTIONS)
+def test_solutions_are_stored_and_loaded(more, tmp_path):
+    method = Solution(lf.theory.ExactIsing(), members=2, seed=3, **more)
     made, store = Experiment(ISING, NEURON, method), Store(tmp_path)
     found = lf.run_or_load(made, store)
     again = lf.run_or_load(Experiment.of(made.canonical()), store)
-    more = {"times": times} if times else {"until": 4.0}
     with jax.enable_x64(False):  # first fields are drawn as for training
         expected = lf.solve(
             ISING, lf.theory.ExactIsing(), network=NEURON, members=2, seed=3, **more
@@ -411,5 +433,8 @@ def test_solutions_are_stored_and_loaded(times, tmp_path):
             and one.specification == expected.specification
         )
     assert found.num_members == 2 and store.verify_all() == [] and store.digests() == [made.digest]
+    for name in more:  # each of them matters
+        other = made.replace(method=method.replace(**{name: getattr(Solution(), name)})).run()
+        assert other.weights.shape != found.weights.shape or (other.weights != found.weights).any()
     given = made.replace(initial=found.initial, method=method.replace(seed=4))
     np.testing.assert_array_equal(lf.run_or_load(given, store).initial, found.initial)
