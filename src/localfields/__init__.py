@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from . import stimuli as stimuli
     from . import theory as theory
     from ._spec import from_json as from_json
-    from .analysis import Comparison as Comparison
-    from .analysis import compare as compare
-    from .analysis import measure as measure
-    from .analysis import populations as populations
+    from .analysis.compare import Comparison as Comparison
+    from .analysis.compare import compare as compare
+    from .analysis.metrics import measure as measure
+    from .analysis.populations import populations as populations
     from .errors import InputError as InputError
     from .experiments import Experiment as Experiment
     from .experiments import Fit as Fit
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from .experiments import run_or_load as run_or_load
     from .store import Store as Store
     from .tasks import Discrimination as Discrimination
-    from .theory import Prediction as Prediction
-    from .theory import predict as predict
-    from .theory import solve as solve
-    from .training import Record as Record
-    from .training import train as train
+    from .theory._solve import solve as solve
+    from .theory.predict import Prediction as Prediction
+    from .theory.predict import predict as predict
+    from .training.record import Record as Record
+    from .training.train import train as train
     from .trajectory import Trajectory as Trajectory
 
 __version__ = "0.1.0"
@@ -76,15 +76,17 @@ _names = {
     "train": "training",
 }
 
-__all__ = ["__version__", *_names, *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["__version__", *_names, *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]  # made from two tables
 
 
-def __getattr__(name: str) -> Any:
-    if name in _rooms:
-        return importlib.import_module(f".{name}", __name__)
-    if name in _names:
-        return getattr(importlib.import_module(f".{_names[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers see the imports above, and so a misspelled name
+
+    def __getattr__(name: str) -> Any:
+        if name in _rooms:
+            return importlib.import_module(f".{name}", __name__)
+        if name in _names:
+            return getattr(importlib.import_module(f".{_names[name]}", __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

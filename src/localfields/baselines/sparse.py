@@ -63,7 +63,7 @@ class SparseCoding(Baseline):
         passes = -(-self.steps // of_pass)
         method = Fit(
             n_components=self.components,
-            alpha=self.penalty,  # pyright: ignore[reportArgumentType]
+            alpha=self.penalty,  # pyright: ignore[reportArgumentType]  # sklearn's default is the integer 1
             max_iter=passes,
             batch_size=batch,
             fit_algorithm="cd",

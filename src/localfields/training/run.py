@@ -168,8 +168,8 @@ def _divided(call: Callable[..., Any], count: int) -> Callable[..., Any]:
     devices, each, same = jax.devices(), PartitionSpec("member"), PartitionSpec()
     if len(devices) == 1 or count % len(devices):
         return call
-    state: Any = State(each, each, each, same) if call is advance else each  # pyright: ignore[reportArgumentType]
-    setting: Any = Setting(each, same, each, each, same)  # pyright: ignore[reportArgumentType]
+    state: Any = State(each, each, each, same) if call is advance else each  # pyright: ignore[reportArgumentType]  # a spec for each array
+    setting: Any = Setting(each, same, each, each, same)  # pyright: ignore[reportArgumentType]  # a spec for each array
     more = {
         "mesh": Mesh(devices, ("member",)),
         "in_specs": (setting, state, same),

@@ -96,7 +96,7 @@ class Stream:
             ]:
                 del self._order[old]
             seed, stimulus = self.seeds[stream], self.task.stimuli[which]
-            order = np.random.default_rng([*seed, which, epoch]).permutation(stimulus.num)  # pyright: ignore
+            order = np.random.default_rng([*seed, which, epoch]).permutation(stimulus.num)  # pyright: ignore[reportAttributeAccessIssue]  # a stream is of data
             self._order[stream, which, epoch] = order
         return self._order[stream, which, epoch]
 

@@ -154,7 +154,7 @@ def _facts(
     sure = np.abs(excess) > 4 * said.amplifier_error + 1e-9
     bends = (excess[sure] > 0).any() and (excess[sure] < 0).any()
     signs = all(one.two_valued for one in found) and task.outputs == 1
-    means = [stimulus.site_means().mean() for stimulus in task.stimuli]  # pyright: ignore
+    means = [stimulus.site_means().mean() for stimulus in task.stimuli]  # pyright: ignore[reportAttributeAccessIssue]  # all are rows of data
     second = [row + mean**2 for row, mean in zip(rows, means, strict=True)]
     return {
         "excess_kurtosis": said.kurtosis.value,

@@ -76,5 +76,5 @@ class AbsoluteCommittee(Theory):
         with jax.enable_x64(True):
             return AbsoluteFlow(
                 **gaussian_classes(task, network),
-                slope=ERF[network.activation],  # pyright: ignore[reportAttributeAccessIssue]
+                slope=ERF[network.activation],  # pyright: ignore[reportAttributeAccessIssue]  # as covered
             )

@@ -114,7 +114,7 @@ class AbstractCommittee(Theory):
         with jax.enable_x64(True):
             return CommitteeFlow(
                 **gaussian_classes(task, network),
-                activation=network.activation,  # pyright: ignore[reportAttributeAccessIssue]
+                activation=network.activation,  # pyright: ignore[reportAttributeAccessIssue]  # as covered
                 terms=getattr(self, "terms", 0),
             )
 
