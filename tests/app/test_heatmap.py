@@ -62,6 +62,13 @@ def test_cells_lie_at_their_column_and_row():
     assert data["across"] == ["0.1", "1", "10"] * 2 and data["up"] == ["1"] * 3 + ["4"] * 3
     np.testing.assert_allclose(data["ipr"], [0, 0.1, math.nan, 0.05, math.nan, math.nan])
     assert data["shown"] == ["0.00", "0.10", "not computed yet", "0.05", "waiting", "failed"]
+    said = [
+        "localized: kurtosis -1.50, critical -0.50",
+        "not localized: kurtosis -0.50, critical -0.50",
+    ]
+    assert data["theory"][:2] == said and data["note"] == [""] * 5 + ["It is <b>gone</b>."]
+    tips = dict(heat.hover.tooltips[2:])
+    assert tips == {"IPR": "@shown", "theory": "@theory", "": "@note"}
     assert data["edge"][3:] == [ORANGE, GRAY, "#CC79A7"] and data["width"] == [0, 0, 0, 3, 3, 3]
     assert data["edge"][:3] == ["rgba(0,0,0,0)"] * 3
     rect = heat.plot.renderers[0].glyph

@@ -69,6 +69,10 @@ def test_ledger_is_shown_and_escaped(report):
     shown = page.report.object
     assert "0 of 1 published claims are reproduced" in shown and "href='/report'" in shown
     assert "<script" not in shown and shown.count(html.escape(EVIL)) == 2
+    (row,) = table(shown)
+    verdict = row.pop("verdict")
+    assert row == {"": "K1", "claim": EVIL, "published": "−2", "here": "−2.1"}
+    assert verdict == f"differsBecause of {EVIL}."
     (report / "claims.json").write_text("{broken", encoding="utf-8")
     assert report_html(read_ledger(report)).count("href") == 1  # the page can still be opened
 
@@ -113,6 +117,18 @@ def typed(**texts):
     return experiment_of({"stimulus": "nlgp", "xi": "0.5,1", "shape": "12", **texts})
 
 
+def table(text):
+    """The rows of the first table as dictionaries of words by the heads of its columns."""
+    rows = [
+        [
+            html.unescape(re.sub("<.*?>", "", cell))
+            for cell in re.findall("<t[hd].*?>(.*?)</t[hd]>", row)
+        ]
+        for row in re.findall("<tr>(.*?)</tr>", text)
+    ]
+    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+
 def links(page):
     return [html.unescape(one) for one in re.findall("href='([^']*)'", page.runs.object)]
 
@@ -130,12 +146,14 @@ def test_stored_runs_newest_first_with_links(tmp_path):
         for one in links(page)
     ]
     assert digests == [one.digest for one in reversed(runs)]
-    shown = page.runs.object
-    assert (
-        "3 runs" in shown
-        and "<td class='number'>70</td>" in shown
-        and "<td class='number'>0.333</td>" in shown
-    )
+    assert "3 runs" in page.runs.object
+    shown = table(page.runs.object)
+    for row, run, sites in zip(shown, reversed(runs), (3, 2, 1), strict=True):
+        assert row["run"] == run.digest[:12] and row["network"] == "single-neuron"
+        assert row["IPR"] == f"{1 / sites:.3f}" and row["members"] == "2"  # of what was stored
+        assert row["steps"] == str(run.method.steps)
+    assert [row["stimulus"] for row in shown] == ["ising", "nlgp", "nlgp"]
+    assert "gain=5" in shown[1]["setting"] and "gain=2" in shown[2]["setting"]
     assert page.filter.options == {ALL: ALL, "ising (1)": "ising", "nlgp (2)": "nlgp"}
     page.filter.value = "nlgp"
     page.document.settle()

@@ -29,9 +29,9 @@ def test_same_starts(results):
         )
 
 
-def growing(size, sites, late):
+def growing(size, sites, late, speed=3.0):
     """From waves to a bump at each site, in five records; `late` delays it."""
-    part = np.clip((np.linspace(0, 1, 5) - late) * 3, 0, 1)[None, :, None]
+    part = np.clip((np.linspace(0, 1, 5) - late) * speed, 0, 1)[None, :, None]
     return (1 - part) * 0.3 * waves(len(sites), size)[:, None] + part * bumps(sites, size)[:, None]
 
 
@@ -39,8 +39,11 @@ def growing(size, sites, late):
 def grown(results):
     """Bumps that grow in training and, later, under eq. (5), at a wrong site in the first of two starts."""
     for kind, late, sites in (("training", 0.1, [4, 30]), ("eq. (5)", 0.4, [15, 30])):
-        results = with_fields(results, f"NLGP(100): {kind}", growing(40, sites, late))
+        # So fast that the second record has 0.4 of the last ratio: not yet half of it.
+        fields = growing(40, sites, late, speed=4.2)
+        results = with_fields(results, f"NLGP(100): {kind}", fields)
         results = with_fields(results, f"NLGP(0.01): {kind}", (1 + late) * waves(2, 40))
+    assert 0.35 < ipr(results["NLGP(100): training"].weights[1, 1, 0]) < 0.49
     return results
 
 
