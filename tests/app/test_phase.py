@@ -193,7 +193,7 @@ def test_links_open_the_run_of_the_cell():
         ("x=0.1,100", "from,to,cells"),
         ("x=nan,inf,4", "from,to,cells"),
         ("x=-1,100,4", "`gain`"),
-        ("x=1,2,1000000000", "from 2 to 16"),
+        ("x=1,2,1000000000", "2 to 16"),
         ("x=1,2,16&y=1,2,16", "at most 100"),
         ("x=1;2;x", "`gain`"),
         ("rule=<b>", "rule for label 0"),
