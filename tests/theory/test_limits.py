@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import localfields as lf
 from localfields.theory import EffectiveFlow
@@ -63,6 +64,7 @@ def test_response_error_falls_with_the_size():
     assert ((effective / linear > 0.5) & (effective / linear < 0.9)).all()
 
 
+@pytest.mark.slow
 def test_training_at_a_large_gain_comes_to_the_bump_of_signs():
     """N = 100, gain 100, ξ = (0.3, 0.7): 0.4 to 0.5 % from the closed form, most of which is noise of training."""
     xis, signs = (0.3, 0.7), lf.marginals.TwoPoint()
@@ -106,6 +108,7 @@ def descend(flow, start, rate, steps):
     return jax.lax.fori_loop(0, steps, step, start)
 
 
+@pytest.mark.slow
 def test_effective_flow_meets_training_early_on_as_the_size_grows():
     # At the flow time 0.1. Two trainings from the same fields on other draws: their noise is not correlated, so that
     # the mean product of both distances from the theory is the square of what is systematic.
@@ -148,6 +151,7 @@ def test_effective_flow_meets_training_early_on_as_the_size_grows():
         assert abs(left) < 5 * spread**2 / 2 / np.sqrt(8 * n / 4) + 1e-5
 
 
+@pytest.mark.slow
 def test_linear_response_is_met_throughout_training_on_gaussian_data():
     task = lf.Discrimination(*[lf.stimuli.Gaussian((8,), xi=xi) for xi in (0.6, 1.1)])
     network = lf.networks.SingleNeuron(init_scale=0.1)

@@ -60,7 +60,7 @@ def test_a_large_lattice_takes_the_fourier_path(rng):
 
 # -- the same expectation with less variance -------------------------------------------------------------------
 
-# That `orbit` averages over all shifts and signs of its draws is tested exactly, for every network and loss, in
+# That `orbit` averages over all shifts and signs of its draws is tested exactly, for every network, in
 # tests/networks; that stimuli have the symmetries they declare, for every stimulus, in tests/laws. Together they give
 # the expectation. Two pairs of stimuli are left to show it at work, and the variance.
 SYMMETRIC = {

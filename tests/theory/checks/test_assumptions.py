@@ -84,17 +84,20 @@ def test_square_is_unbiased_and_its_error_right():
 
 HOLDING = [
     (Gaussian(40, xi=2), "S1 S2 S3 A1 A2"),
-    (Gaussian(12, xi=1.5, scale=3.0), "S2 S3 A1 A2"),
     (Ising(40), "S1 S2 S3 A1 A2"),
-    (Ising(12, coupling=-0.7), "S2 S3 A1 A2"),
     (SinglePulse(20), "S2 S3 A1 A2"),
     (BlockPulse(20), "S3 A1 A2"),
-    (EllipticalShell(20, xi=2), "S2 S3 A1"),
     (StudentT(20, xi=2, nu=5), "S2 S3 A1"),
     (NLGP(40, xi=2, gain=1), "S1 S2 S3"),
+]
+MORE_HOLDING = [
+    (Gaussian(12, xi=1.5, scale=3.0), "S2 S3 A1 A2"),
+    (Ising(12, coupling=-0.7), "S2 S3 A1 A2"),
+    (EllipticalShell(20, xi=2), "S2 S3 A1"),
     (Kur(40, xi=2, k=3), "S1 S2 S3"),
     (Gaussian((6, 5), xi=1), "S2 S3 A1 A2"),
 ]
+HOLDING += [pytest.param(*case, marks=pytest.mark.slow) for case in MORE_HOLDING]
 
 
 @pytest.mark.parametrize(
@@ -118,16 +121,17 @@ def test_what_holds_is_found_to_hold(stimulus, holds):
 def test_what_fails_is_found_to_fail(monkeypatch):
     """Each with the opposite declared, so that the check must contradict it."""
     skewed = Copula(40, xi=2, marginal_law=lambda u: -np.log1p(-u))
+    # Lattices and draws of the test above, where they can be: its programs serve again.
     for stimulus, declared, name in (
-        (StudentT(40, xi=2, nu=5), "weakly_dependent", "S1"),
+        (StudentT(20, xi=2, nu=5), "weakly_dependent", "S1"),
         (SinglePulse(40), "weakly_dependent", "S1"),
         (BlockPulse(20), "translation_invariant", "S2"),
         (skewed, "sign_symmetric", "S3"),
-        (Gaussian(20, offset=0.2), "sign_symmetric", "S3"),
+        (Gaussian(40, xi=2, offset=0.2), "sign_symmetric", "S3"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(type(stimulus), declared, property(lambda _: True))
-            check = check_stimulus(stimulus, num=10_000)
+            check = check_stimulus(stimulus, num=40_000)
             assert check.contradicted == (name,)
             assert f"contradict what is declared: {name}" in repr(check)
 
@@ -292,14 +296,14 @@ def test_error_on_ising(size, effective, linear):
 
 
 # Random fields and a bump e^(−d/2), by draws with a noise of 0.004; nan where the table has none.
-PRINTED = [
+PRINTED = [(NLGP(40, xi=2, gain=3), 0.029, 0.13), (Kur(40, xi=2, k=3), 0.108, math.nan)]
+MORE_PRINTED = [
     (NLGP(40, xi=2, gain=1), 0.026, 0.08),
-    (NLGP(40, xi=2, gain=3), 0.029, 0.13),
     (NLGP(40, xi=2, gain=100), 0.031, 0.15),
     (Kur(40, xi=2, k=5), 0.007, math.nan),
     (Kur(40, xi=2, k=10), 0.017, math.nan),
-    (Kur(40, xi=2, k=3), 0.108, math.nan),
 ]
+PRINTED += [pytest.param(*case, marks=pytest.mark.slow) for case in MORE_PRINTED]
 
 
 @pytest.mark.parametrize("stimulus, scattered, localized", PRINTED, ids=lambda value: repr(value))
@@ -373,7 +377,7 @@ def binomial_distance(count):
     return max(np.abs(upper - normal).max(), np.abs(np.append(0, upper[:-1]) - normal).max())
 
 
-@pytest.mark.parametrize("size", [5, 12, 41])
+@pytest.mark.parametrize("size", [5, pytest.param(12, marks=pytest.mark.slow), 41])
 def test_distance_from_normal_of_independent_signs(size):
     """Equal weights: what is left of the sum given one site is binomial."""
     check = check_trajectory(
@@ -418,10 +422,24 @@ def test_a_single_site_is_no_sum():
 TASK = lf.Discrimination(Ising(40, coupling=0.3), Ising(40, coupling=0.7))
 
 
-def test_when_the_effective_flow_stops_being_valid():
-    flow = lf.solve(
-        TASK, lf.theory.ExactIsing(frequencies=64), members=2, times=np.linspace(0, 20, 21)
+def growing_bumps():
+    """Two members that turn from a random field into the bump e^(−d/2), each at a place of its own."""
+    share = np.linspace(0, 1, 21)[:, None]
+    members = []
+    for field, site in zip(random_fields(40, 2), (3, 17), strict=True):
+        end = np.roll(bump(40, 2), site)
+        members.append(
+            (1 - share) * field / np.linalg.norm(field) + share * end / np.linalg.norm(end)
+        )
+    weights = np.stack(members)[:, :, None]
+    ends, outcomes = (weights[:, 0], weights[:, -1]), (Outcome("ok", -1),) * 2
+    return Trajectory(
+        np.arange(21), np.linspace(0, 20, 21), *ends, {"weights": weights}, outcomes, {}, {}
     )
+
+
+def test_when_the_effective_flow_stops_being_valid():
+    flow = growing_bumps()
     check = check_trajectory(flow, TASK, member=1, num=5000)
     assert check.stimulus.coupling == 0.7  # the class with a label
     np.testing.assert_allclose(check.ipr, flow.ipr[1, :, 0], rtol=1e-12)

@@ -450,7 +450,9 @@ def test_exact_training_is_descent_on_the_closed_form():
     assert errors[0] < 0.05 and 1.8 < errors[0] / errors[1] < 2.2
 
 
-@pytest.mark.parametrize("estimator", ["independent", "orbit"])
+@pytest.mark.parametrize(
+    "estimator", [pytest.param("independent", marks=pytest.mark.slow), "orbit"]
+)
 def test_training_on_large_batches_follows_the_closed_form(estimator):
     """The mean of a linear recursion is the recursion of the mean: members differ from it by noise alone."""
     gates, _ = MANY["several"]  # ties included: the flat gate has many

@@ -389,6 +389,7 @@ def test_flow_ends_at_the_bump():
     assert (ipr(ends).round(4) == 0.8537).all()
 
 
+@pytest.mark.slow
 def test_few_frequencies_reach_the_same_peaks():
     """Peaks do not depend on the number of frequencies or the rate: all of 40 in the sheet, where one may be close."""
     starts = jnp.asarray(started(40, seed=1))

@@ -1,6 +1,7 @@
 """The Ising ring of the paper's third figure: the exact end, polished, and training that comes to it."""
 
 import numpy as np
+import pytest
 
 import localfields as lf
 from localfields.theory.responses.hypercube import meet_in_the_middle_response
@@ -26,6 +27,7 @@ def test_two_exact_steps_polish_the_end_of_a_flow():
     np.testing.assert_allclose(step(once), once, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_training_on_large_batches_comes_to_the_exact_bump():
     """At the flow time 30, from the same starts. Noise moves a peak to another site now and then, rarely by two.
 
