@@ -26,8 +26,8 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     """The error for a name that does not exist, with the nearest one that does.
 
     Example:
-        >>> unknown_name("stimulus", "nlpg", ["ising", "nlgp"])
-        InputError("Unknown stimulus 'nlpg'. Did you mean 'nlgp'?")
+        >>> unknown_name("stimulus", "isling", ["ising", "nlgp"])
+        InputError("Unknown stimulus 'isling'. Did you mean 'ising'?")
     """
     known = sorted(known)
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
