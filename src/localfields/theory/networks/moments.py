@@ -151,7 +151,7 @@ def has_response(stimulus: Stimulus, row: np.ndarray) -> bool:
     """Whether E[1(⟨v, X⟩ > 0) X] of a sign-symmetric law is known in this direction."""
     if stimulus.elliptical or isinstance(stimulus, Ising) or no_table(stimulus) == "":
         return True
-    return isinstance(stimulus, GaussianCopula) and np.count_nonzero(row) == 1
+    return isinstance(stimulus, GaussianCopula) and int(np.count_nonzero(row)) == 1
 
 
 def site_response(stimulus: GaussianCopula) -> np.ndarray:
