@@ -87,19 +87,19 @@ def canned_service(store=None, report=None, limits=None):
     return types.SimpleNamespace(pool=ManualPool(), limits=limits, store=store, report=report)
 
 
-def canned_trajectory(experiment, sites=1):
+def canned_trajectory(experiment, sites=1, kinds=("ok", "ok")):
     """A result of an experiment in which every field is spread over so many sites: IPR is 1/sites."""
     shape = experiment.task.shape
     final = np.zeros((2, 1, *shape), np.float32)
     final.reshape(2, -1)[:, :sites] = 1.0
     series = {"weights": np.stack([final, final], axis=1)}
     ends = {"initial": final, "final": final, "series": series}
-    outcome = (Outcome("ok", -1),) * 2
+    outcome = tuple(Outcome(kind, -1) for kind in kinds)
     steps = np.array([0, 10])
     return Trajectory(
         steps=steps, times=steps / 10, outcome=outcome, specification={}, manifest={}, **ends
     )
 
 
-def store_canned(store, experiment, sites=1):
-    store.save(experiment.canonical(), experiment.digest, canned_trajectory(experiment, sites))
+def store_canned(store, experiment, *more):
+    store.save(experiment.canonical(), experiment.digest, canned_trajectory(experiment, *more))

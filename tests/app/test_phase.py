@@ -158,13 +158,14 @@ def test_cells_of_the_store_appear_at_once_and_those_of_others_later(tmp_path):
         read(Diagram.of({"x": "0.1,100,3", "y": "1,4,2"}).cell(*at), LIMITS)
         for at in ((0, 0), (2, 1))
     )
-    store_canned(store, first, sites=2)
+    store_canned(store, first, 2)
     phase = opened(SMALL, store=tmp_path)
     assert drawn(phase)[0] == pytest.approx(0.5) and np.isnan(drawn(phase)[1:]).all()
-    store_canned(store, other, sites=4)
+    store_canned(store, other, 4, ("ok", "diverged"))
     phase.poll()
     phase.document.settle()
     assert drawn(phase)[[0, 5]] == pytest.approx([0.5, 0.25]) and "2 of 6" in phase.status.object
+    assert [phase.cells[place].note for place in (0, 5)] == ["", "1 members diverged"]
     phase._reset()
     phase.poll()
     phase.document.settle()
