@@ -418,6 +418,22 @@ def test_what_killed_writers_of_a_checkpoint_left_is_cleaned_up(store):
     assert not old.exists() and young.exists()
 
 
+def test_links_among_what_writers_left_are_as_old_as_themselves(store, tmp_path):
+    kept = store.checkpoint("a" * 64)
+    kept.save({"x": np.ones(1)})
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    os.utime(target, (0, 0))
+    old, young = (
+        kept.path.with_name(f".{kept.path.name}-{name}.part") for name in ("old", "young")
+    )
+    old.symlink_to(tmp_path / "nowhere")
+    os.utime(old, (0, 0), follow_symlinks=False)
+    young.symlink_to(target)
+    kept.save({"x": np.ones(1)})
+    assert not old.is_symlink() and young.is_symlink() and target.read_text() == "mine"
+
+
 def test_an_unwritable_checkpoint_keeps_the_last(store, monkeypatch):
     kept = store.checkpoint("a" * 64)
     kept.save({"x": np.ones(1)})
