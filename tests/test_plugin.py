@@ -183,7 +183,7 @@ def test_the_law_tests_pick_it_up(folder):
         "-k",
         "RandomPhase-plain-12",
     ]
-    settings = {**os.environ, "PYTHONPATH": str(folder)}
+    settings = {**os.environ, "PYTHONPATH": search_path(folder)}
     tests = ROOT / "tests" / "laws" / "test_stimulus_laws.py"
     done = subprocess.run(
         [sys.executable, *words, str(tests)],
@@ -257,6 +257,11 @@ def test_its_help_follows_from_its_fields(plugin, capsys):
     assert "--amplitude" in told and "A: standard deviation" in told and "--cycles" in told
 
 
+def search_path(folder):
+    """A folder before those in which this process looks for the package."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 def distribution(folder, target):
     """An installed package, as far as Python can tell, that declares an entry point."""
     info = folder / "waves-1.0.dist-info"
@@ -269,20 +274,20 @@ def test_by_entry_point(folder):
     distribution(folder, "random_phase")
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
-    done = shell(*SAMPLE, cwd=elsewhere, PYTHONPATH=str(folder))
+    done = shell(*SAMPLE, cwd=elsewhere, PYTHONPATH=search_path(folder))
     assert (done.returncode, done.stderr) == (0, "")
     check_archive(elsewhere / "x.npz")
 
 
 def test_a_broken_entry_point_is_told(folder):
     distribution(folder, "no_such_module")
-    done = shell(*SAMPLE, cwd=folder, PYTHONPATH=str(folder))
+    done = shell(*SAMPLE, cwd=folder, PYTHONPATH=search_path(folder))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "localfields: The plugin `waves` of waves cannot be imported (ModuleNotFoundError: "
         "No module named 'no_such_module'). Update or remove that package.\n"
     )
-    assert shell("--help", cwd=folder, PYTHONPATH=str(folder)).returncode == 0
+    assert shell("--help", cwd=folder, PYTHONPATH=search_path(folder)).returncode == 0
 
 
 BAD = {

@@ -99,8 +99,8 @@ def perturbed(stimulus):
         if isinstance(field.kind, Number):
             yield field.name, stimulus.replace(**{field.name: larger(value)})
         if isinstance(field.kind, Nested):
-            for inner, told in fields(type(value)):
-                if isinstance(told.kind, Number):
+            for inner in fields(type(value)):
+                if isinstance(inner.kind, Number):
                     changed = value.replace(**{inner.name: larger(getattr(value, inner.name))})
                     yield f"{field.name}.{inner.name}", stimulus.replace(**{field.name: changed})
 

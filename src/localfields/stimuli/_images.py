@@ -7,13 +7,14 @@ import hashlib
 import importlib.util
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .._kinds import Kind
+from .._types import Field
 from ..errors import InputError, shorten, show
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm")
@@ -85,6 +86,20 @@ class ImageData(Kind):
     def text(self, value: Any) -> str:
         """The default as the command line has it."""
         return "embedded"
+
+
+# A folder, files, one image or several; None for the photographs of scikit-learn; or the JSON form.
+ImagesField = Field[
+    Images,
+    Images
+    | str
+    | os.PathLike[str]
+    | np.ndarray
+    | Sequence[str | os.PathLike[str]]
+    | Sequence[np.ndarray]
+    | Mapping[str, Any]
+    | None,
+]
 
 
 def _again(name: str, plain: dict[str, Any]) -> Images:

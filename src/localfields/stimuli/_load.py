@@ -14,13 +14,14 @@ import math
 import os
 import weakref
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from .._kinds import Kind
+from .._types import ArrayLike, Field
 from ..errors import InputError, shorten, show, unknown_name
 
 PIECE = 2**24  # bytes of one piece: what is in memory at a time
@@ -153,6 +154,11 @@ class Data(Kind):
         """As it is typed: the name of a file; an array of this process has none."""
         return value.name if isinstance(value, Source) else ""
 
+
+# An array, nested lists, or the name of a file; or the JSON form.
+DataLike = Source | str | os.PathLike[str] | ArrayLike | Mapping[str, Any]
+DataField = Field[Source, DataLike]
+LabelsField = Field[Source | None, DataLike | None]
 
 _GIVEN: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
 

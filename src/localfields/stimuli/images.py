@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 
 from .._spec import Choice, Count, Shape, declare, derived, number
 from .._types import Lattice, Real, Whole
 from ..errors import InputError
-from ._images import ImageData, Images
+from ._images import ImageData, Images, ImagesField
 from .preprocess import Center, PreprocessField, Scale, apply_all, fit_all
 from .samples import LARGEST_HELD, PREPROCESS, SYMMETRY, Rows, check_rows, remembered
 
@@ -29,7 +28,7 @@ class ImagePatches(Rows):
         (10, 64)
     """
 
-    source: Any = declare(
+    source: ImagesField = declare(
         ImageData(),
         default=None,
         help="folder or file of images; embedded: the photographs of scikit-learn",

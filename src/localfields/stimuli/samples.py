@@ -18,7 +18,7 @@ from .._types import Lattice, Whole, working_dtype
 from ..errors import InputError
 from ..lattice import along, distance
 from ..marginals import Empirical, Marginal
-from ._load import Data, Source
+from ._load import Data, DataField, LabelsField, Source
 from .base import LARGEST_DRAW, Stimulus, as_key
 from .preprocess import CHUNK, Applied, PreprocessField, Steps, apply_all, fit_all
 
@@ -266,7 +266,7 @@ class Samples(Rows):
         ((10, 64), (8, 8))
     """
 
-    data: Any = declare(
+    data: DataField = declare(
         Data(),
         default=PLACEHOLDER,
         help="file of samples, one a row: .npy, .npz, .mat, .csv or .zarr",
@@ -277,7 +277,7 @@ class Samples(Rows):
         symbol="N",
         help="lattice of one sample, where the data do not tell: 40, or 30x30",
     )
-    classes: Any = declare(
+    classes: LabelsField = declare(
         Data(labels=True), default=None, help="file of labels, one number a sample"
     )
     chosen: Whole = declare(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._spec import Number, Row, Seeds
+from .._types import ArrayLike
 from ..errors import Said, refuse, unknown
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination, count_members, for_members, given_fields, initial_params
@@ -24,8 +25,8 @@ def solve(
     theory: Theory,
     *,
     network: Network | None = None,
-    initial: Any = None,
-    times: Any = None,
+    initial: ArrayLike | None = None,
+    times: ArrayLike | None = None,
     until: float = 1000.0,
     stop_tol: float = 1e-6,
     members: int | None = None,

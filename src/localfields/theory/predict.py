@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._spec import Count, num_members
+from .._types import ArrayLike
 from ..errors import InputError, Said, refuse
 from ..lattice import spectrum
 from ..networks import SingleNeuron
@@ -207,7 +208,7 @@ def _plain(value: Any) -> Any:
 
 
 def predict(
-    task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0
+    task: Discrimination, *, initial: ArrayLike | None = None, starts: int = STARTS, seed: int = 0
 ) -> Prediction:
     """Will a ReLU neuron on this task become localized?
 

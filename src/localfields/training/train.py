@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._spec import Count, Number, Seeds
+from .._types import ArrayLike, RealLike, WholeLike
 from ..errors import refuse
 from ..networks import Network
 from ..tasks import Discrimination
@@ -20,15 +21,15 @@ def train(
     task: Discrimination,
     network: Network,
     *,
-    learning_rate: Any = 0.05,
-    steps: int = 1000,
-    batch: int = 1000,
+    learning_rate: RealLike | Callable[[Any], Any] = 0.05,
+    steps: WholeLike = 1000,
+    batch: WholeLike = 1000,
     members: int | None = None,
     seed: int | Sequence[int] = 0,
     record: Record | None = None,
     estimator: str = "independent",
     optimizer: str | Callable[..., Any] = "sgd",
-    initial: Any = None,
+    initial: ArrayLike | None = None,
     stop_tol: float | None = None,
     on_progress: Callable[[Progress], Any] | None = None,
     cancel: Callable[[], bool] | None = None,
