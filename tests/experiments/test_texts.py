@@ -133,7 +133,7 @@ def test_what_cannot_be_typed_is_refused(experiment):
         ({"network": "neuron"}, "single-neuron"),
         ({"gain": "-1"}, "gain"),
         ({"gain": "1,2,3"}, "number of classes"),
-        ({"xi": "3"}, "differ"),
+        ({"xi": "3"}, "The classes are identical"),
         ({"steps": "many"}, "steps"),
         ({"stimuli": "x"}, "stimuli"),
         ({"hidden": "4"}, "Unknown (field|option) of the network `single-neuron` .hidden"),
