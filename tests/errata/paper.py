@@ -392,7 +392,7 @@ def saddles():
     "eq. (5) is broad, and its largest entry wanders by a site.",
 )
 def peaks():
-    from theory.test_effective import gap, path
+    from theory.responses.test_effective import gap, path
 
     ends = [np.abs(path(name)[-1]).argmax(axis=-1) for name in ("exact", "full")]
     apart = gap(*ends)
