@@ -268,7 +268,7 @@ def test_other_scales_and_lattices():
 
 def test_table():
     text = str(check_stimulus(Ising(20), num=4000))
-    assert text.startswith("Ising(shape=(20,)), 4000 draws")
+    assert text.startswith("Ising(shape=(20,), coupling=0.7), 4000 draws")
     for name in ("S1", "S2", "S3", "A1", "A2", "declared", "holds", "exact", "±"):
         assert name in text
 
