@@ -130,7 +130,7 @@ def test_what_cannot_be_typed_is_refused(experiment):
     [
         ({"gian": "3"}, "Did you mean 'gain'"),
         ({"stimulus": "nlpg"}, "nlgp"),
-        ({"network": "neuron"}, "single-neuron"),
+        ({"network": "singel-neuron"}, "Did you mean 'single-neuron'"),
         ({"gain": "-1"}, "gain"),
         ({"gain": "1,2,3"}, "number of classes"),
         ({"xi": "3"}, "The classes are identical"),

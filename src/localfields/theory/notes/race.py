@@ -108,7 +108,7 @@ def race(
         >>> from localfields.networks.gates import Bump, Flat
         >>> spins = [lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)]
         >>> race(lf.Discrimination(*spins), [Bump(), Flat()]).by_loss[0].name
-        'Bump(site=0)'
+        'Bump(site=0, width=0.0, copies=1)'
         >>> race(lf.Discrimination(*(s.gaussian_clone() for s in spins)), [Bump(), Flat()]).by_loss[0].name
         'Flat()'
     """
