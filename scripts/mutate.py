@@ -66,7 +66,7 @@ MARKERS = "not slow and not browser"
 # Keyword arguments that change no result: guards against mistakes, default encodings, prose, looks,
 # and the sizes of figures at the scales of `make reproduce`.
 UNSEEN = set(
-    "strict frozen stacklevel timeout encoding help caption paper quick tiny alpha capsize color colors "
+    "strict stacklevel timeout encoding help caption paper quick tiny alpha capsize color colors "
     "c cmap edgecolor facecolor fontsize figsize "
     "linewidth linewidths linestyle lw ls marker markersize ms s zorder pad labelpad rotation loc "
     "bbox_inches dpi frameon padding handlelength width height margin sizing_mode min_width min_height "

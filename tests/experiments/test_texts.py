@@ -136,7 +136,7 @@ def test_what_cannot_be_typed_is_refused(experiment):
         ({"xi": "3"}, "The classes are identical"),
         ({"steps": "many"}, "steps"),
         ({"stimuli": "x"}, "stimuli"),
-        ({"hidden": "4"}, "Unknown (field|option) of the network `single-neuron` .hidden"),
+        ({"hidden": "4"}, "Unknown field of the network `single-neuron` .hidden"),
     ],
 )
 def test_wrong_texts_are_refused(wrong, says):

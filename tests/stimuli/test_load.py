@@ -227,7 +227,7 @@ MISTAKES = {
     "no mat": (lambda d: write_csv(d / "a.mat", "hello"), "not a valid .mat file"),
     "binary csv": (
         lambda d: saved(d / "a.npy", ROWS).rename(d / "a.csv"),
-        "`data`: line 1|not a valid .csv",
+        "not a valid .csv file .UnicodeDecodeError",
     ),
     "pickled npy": (
         lambda d: hostile_npy(d / "a.npy"),
