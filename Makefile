@@ -6,6 +6,9 @@ PYTHON ?=
 
 BIN := .venv/bin
 
+# Processes that run tests side by side, e.g. `make test WORKERS=8`.
+WORKERS ?= 2
+
 # pyright ships in the lock: it need not ask whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -69,27 +72,26 @@ define environment
 	fi
 endef
 
-# $(call tests,MARKS): style, types, and the tests whose marks fit, those that need a browser last.
+# $(call tests,MARKS): style, types, and the tests whose marks fit. pyright uses one thread, so it runs beside the
+# tests; without a Chromium everything but the browser tests runs, and the end says so.
 define tests
 	$(call environment,dev)
 	@echo "== ruff check";          $(BIN)/ruff check
 	@echo "== ruff format --check"; $(BIN)/ruff format --check
-	@echo "== pyright";             $(BIN)/pyright
-	@echo "== pytest: unit tests and doctests"; \
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=30 --doctest-modules src tests -m "not browser$(1)"
-	@echo "== pytest: browser tests"; \
-	browser=$$(scripts/browser.sh) && status=0 || status=$$?; \
-	case $$status in \
-	0) LOCALFIELDS_BROWSER="$$browser" $(BIN)/pytest --durations=30 tests -m "browser$(1)" && status=0 || status=$$?; \
-	   if [ $$status = 5 ]; then echo "There is a Chromium, but no browser test was collected." >&2; fi; \
-	   exit $$status;; \
-	3) echo; echo "SKIPPED: browser tests (no Chromium; the reason is above). Everything else passed.";; \
-	*) exit $$status;; \
-	esac
+	@browser=$$(scripts/browser.sh) && marks="$(1)" || { \
+		status=$$?; [ $$status = 3 ] || exit $$status; marks="not browser$(if $(1), and $(1))"; \
+	}; \
+	echo "== pytest (pyright runs beside it)"; \
+	types=$$(mktemp); $(BIN)/pyright >"$$types" 2>&1 & checker=$$!; \
+	LOCALFIELDS_BROWSER="$$browser" $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+		--durations=30 --doctest-modules src tests $${marks:+-m "$$marks"} && status=0 || status=$$?; \
+	echo "== pyright"; wait $$checker || status=1; cat "$$types"; rm -f "$$types"; \
+	if [ -z "$$browser" ]; then echo "SKIPPED: browser tests (no Chromium; the reason is above)."; fi; \
+	exit $$status
 endef
 
 test: ## check style, types and behavior: all tests but the slow ones
-	$(call tests, and not slow)
+	$(call tests,not slow)
 
 # Here programs are compiled as for users; otherwise tests do not optimize them, which takes half the time.
 test-all: export XLA_FLAGS :=

@@ -1,8 +1,9 @@
 """The mutation runner: which changes it makes, that each is one program more, and what it says of them."""
 
 import ast
-import importlib.util
+import importlib
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,17 +11,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "scripts" / "mutate.py"
+SCRIPTS = ROOT / "scripts"
 
 
 @pytest.fixture(scope="module")
 def mutate():
-    spec = importlib.util.spec_from_file_location("mutate", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mutate"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["mutate"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SCRIPTS)
+        yield importlib.import_module("mutate")
+
+
+@pytest.fixture(scope="module")
+def mutants(mutate):
+    return importlib.import_module("mutants")
 
 
 SOURCE = '''"""A module - with 1 docstring + some signs."""
@@ -58,25 +61,25 @@ EXPECTED = {
 }
 
 
-def test_the_changes_of_a_module(mutate):
+def test_the_changes_of_a_module(mutants):
     """All of them, none in annotations, texts and `__repr__`, and each in one place."""
     source = SOURCE.encode()
     expected = {(kind, SOURCE.replace(old, new, 1)) for kind, old, new in EXPECTED}
-    found = mutate._Finder("a.py", source).mutants
-    assert {(one.kind, one.apply(source).decode()) for one in found} == expected
-    assert len(found) == len({one.id for one in found}) == len(EXPECTED)
-    for one in found:
-        ast.parse(one.apply(source))
-        assert one.is_valid(source)
-        removed, added = one.diff(source).splitlines()
+    changes = mutants.find_mutants("a.py", source)
+    assert {(change.kind, change.apply(source).decode()) for change in changes} == expected
+    assert len(changes) == len({change.id for change in changes}) == len(EXPECTED)
+    for change in changes:
+        ast.parse(change.apply(source))
+        assert change.is_valid(source)
+        removed, added = change.diff(source).splitlines()
         assert removed[0] == "-" and added[0] == "+" and removed[1:] in SOURCE
 
 
-def test_names_of_changes_survive_edits_elsewhere(mutate):
-    before = mutate._Finder("a.py", SOURCE.encode()).mutants
-    after = mutate._Finder("a.py", b"import numpy as np\n\n\n" + SOURCE.encode()).mutants
-    assert [one.id for one in before] == [one.id for one in after]
-    assert [one.line + 3 for one in before] == [one.line for one in after]
+def test_names_of_changes_survive_edits_elsewhere(mutants):
+    before = mutants.find_mutants("a.py", SOURCE.encode())
+    after = mutants.find_mutants("a.py", b"import numpy as np\n\n\n" + SOURCE.encode())
+    assert [change.id for change in before] == [change.id for change in after]
+    assert [change.line + 3 for change in before] == [change.line for change in after]
 
 
 def test_the_tests_of_a_module_are_found(mutate):
@@ -92,36 +95,50 @@ def test_the_tests_of_a_module_are_found(mutate):
 def test_a_run_tells_survivors_from_the_killed(tmp_path):
     """In a package of its own with a test that sees one function and not the other."""
     (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts" / "mutate.py").write_text(SCRIPT.read_text())
+    for script in ("mutate.py", "mutants.py"):
+        shutil.copy(SCRIPTS / script, tmp_path / "scripts")
     package = tmp_path / "src" / "localfields"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "area.py").write_text(
-        "def seen(x):\n    return x + 2\n\n\ndef unseen(x):\n    return x - 7\n"
+        "import os\n\n\ndef seen(x):\n    return x + 2\n\n\ndef unseen(x):\n    return x - 7\n"
+        "\n\ndef fatal(x, limit):\n    if x == limit:\n        os.abort()\n"
     )
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_area.py").write_text(
-        "from localfields.area import seen, unseen\n\n\n"
-        "def test_area():\n    assert seen(1) == 3 and unseen(1) is not None\n\n\n"
+        "from localfields.area import fatal, seen, unseen\n\n\n"
+        "def test_area():\n    assert seen(1) == 3 and unseen(1) is not None\n    fatal(1, 2)\n\n\n"
         "def test_broken():\n    assert False\n"
     )
-    command = [sys.executable, "scripts/mutate.py", "area", "--out", "found.json", "--workers", "2"]
+    command = [
+        sys.executable,
+        "scripts/mutate.py",
+        "area",
+        "--out",
+        "mutants.json",
+        "--workers",
+        "2",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    found = json.loads((tmp_path / "found.json").read_text())
-    outcomes = {(one["line"], one["kind"]): one["outcome"] for one in found["mutants"].values()}
-    assert outcomes == {
-        (2, "sign"): "killed",
-        (2, "off by one"): "killed",
-        (6, "sign"): "survived",
-        (6, "off by one"): "survived",
+    result = json.loads((tmp_path / "mutants.json").read_text())
+    outcomes = {
+        (mutant["line"], mutant["kind"]): mutant["outcome"] for mutant in result["mutants"].values()
     }
-    assert "src/localfields/area.py:6 (sign)\n-    return x - 7\n+    return x + 7" in done.stdout
+    assert outcomes == {
+        (5, "sign"): "killed",
+        (5, "off by one"): "killed",
+        (9, "sign"): "survived",
+        (9, "off by one"): "survived",
+        (13, "comparison"): "crashed",
+    }
+    assert "src/localfields/area.py:9 (sign)\n-    return x - 7\n+    return x + 7" in done.stdout
     assert "not used here: tests/test_area.py: tests/test_area.py::test_broken" in done.stdout
-    assert "| `area` | 2 | 2 | 0 | 0 | 0 | 50 % |" in done.stdout
+    assert "| `area` | 2 | 2 | 1 | 0 | 0 | 0 | 50 % |" in done.stdout
     assert (package / "area.py").read_text().count("7") == 1  # the tree itself is as before
     # A second run has nothing left to do; a list of equivalent mutants is counted apart.
-    name = next(name for name, one in found["mutants"].items() if one["outcome"] == "survived")
+    survivors = (i for i, mutant in result["mutants"].items() if mutant["outcome"] == "survived")
+    name = next(survivors)
     listed = f'[[mutant]]\nid = "{name}"\nreason = "an example"\n'
     (tmp_path / "scripts" / "mutate_equivalent.toml").write_text(listed)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "| `area` | 2 | 1 | 0 | 1 | 0 | 33 % |" in done.stdout
+    assert "| `area` | 2 | 1 | 1 | 0 | 1 | 0 | 33 % |" in done.stdout
