@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .theory._solve import solve as solve
     from .theory.predict import Prediction as Prediction
     from .theory.predict import predict as predict
-    from .training.record import Record as Record
+    from .training.engine import Record as Record
     from .training.train import train as train
     from .trajectory import Trajectory as Trajectory
 

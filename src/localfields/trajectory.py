@@ -13,19 +13,29 @@ from . import __version__
 from .errors import InputError
 
 
-def inverse_participation_ratio(weights: np.ndarray, axes: int) -> np.ndarray:
-    """Σw⁴/(Σw²)² over the trailing lattice axes: 1 for a single site, 1.5/N for a sinusoid, 1/N for a constant.
+def inverse_participation_ratio(weights: Any, axes: int) -> Any:
+    """Σw⁴/(Σw²)² over the trailing lattice axes.
+
+    It is 1 for a single site, 1.5/N for a sinusoid and 1/N for a constant; nan for a field of zeros
+    and for one that is not finite.
+
+    Args:
+        weights: Fields, (…, *shape): a NumPy array, or a JAX array inside compiled code.
+        axes: Number of lattice axes.
 
     Example:
-        >>> inverse_participation_ratio(np.array([[0.0, 2.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]), axes=1)
+        >>> fields = np.array([[0.0, 2.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+        >>> inverse_participation_ratio(fields, axes=1)
         array([1.  , 0.25])
     """
-    flat = weights.reshape(*weights.shape[: weights.ndim - axes], -1).astype(np.float64)
-    largest = np.abs(flat).max(axis=-1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # nan for a field of zeros, and for one that is not finite
-        square = (
-            flat / np.where(largest > 0, largest, 1)
-        ) ** 2  # powers of tiny or huge weights stay in range
+    xp = weights.__array_namespace__()
+    flat = weights.reshape(*weights.shape[: weights.ndim - axes], -1)
+    if xp is np:  # compiled code keeps its own precision
+        flat = flat.astype(np.float64)
+    largest = xp.abs(flat).max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        # In units of the largest weight, so that powers of tiny or huge weights stay in range.
+        square = (flat / xp.where(largest > 0, largest, 1)) ** 2
         return (square**2).sum(axis=-1) / square.sum(axis=-1) ** 2
 
 

@@ -34,7 +34,7 @@ def test_training_is_a_table(terminal):
         ipr=np.array([0.1, 0.2, 0.6]),
         loss=np.array([0.25, 0.5, 0.25]),
         record_bytes=2_500_000,
-        begun=100,
+        first_step=100,
     )
     with _run.LiveTable(terminal) as table:
         table.show(told)

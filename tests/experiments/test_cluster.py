@@ -57,7 +57,7 @@ def test_a_task_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     )
     assert looks and lf.Store(tmp_path).digests() == []
     report = compute(BASE.canonical(), str(tmp_path), on_progress=told.append)
-    assert report.end == "done" and report.digest == BASE.digest and told[0].begun > 0
+    assert report.end == "done" and report.digest == BASE.digest and told[0].first_step > 0
     np.testing.assert_array_equal(lf.Store(tmp_path).load(BASE.digest).final, BASE.run().final)
     assert (
         compute(

@@ -51,14 +51,16 @@ def whole(experiment):
 def settle():
     """The settings of the tests, a checkpoint after every record."""
     use_compilation_cache()
-    loop.POLL_INTERVAL = loop.CHECKPOINT_INTERVAL = loop.APART = 0
+    loop.POLL_INTERVAL = loop.CHECKPOINT_INTERVAL = loop.CHECKPOINT_SHARE = 0
 
 
 def run_and_tell(case, path, pipe):
     """Run, and tell each step; then wait to be killed."""
     settle()
     lf.run_or_load(
-        CASES[case], path, on_progress=lambda progress: pipe.send((progress.begun, progress.step))
+        CASES[case],
+        path,
+        on_progress=lambda progress: pipe.send((progress.first_step, progress.step)),
     )
     pipe.send((-1, 10**9))
     time.sleep(600)
@@ -136,7 +138,7 @@ def test_ten_kills_at_random_moments(case, kills, key, tmp_path):
     assert begins == sorted(begins) and begins[-1] > 0  # each went on from where the one before was
     begun = []
     found = lf.run_or_load(
-        experiment, store, on_progress=lambda progress: begun.append(progress.begun)
+        experiment, store, on_progress=lambda progress: begun.append(progress.first_step)
     )
     assert_same(found, expected)
     assert_same(store.load(experiment.digest), expected)
@@ -226,7 +228,7 @@ def after(count):
 
 @pytest.fixture
 def every_record(monkeypatch):
-    for name in ("POLL_INTERVAL", "CHECKPOINT_INTERVAL", "APART"):
+    for name in ("POLL_INTERVAL", "CHECKPOINT_INTERVAL", "CHECKPOINT_SHARE"):
         monkeypatch.setattr(loop, name, 0)
 
 
@@ -262,9 +264,9 @@ def test_cancel_and_go_on(name, every_record):
         assert stopped.stopped == "cancelled" and len(stopped.steps) == count + 1
         told = []
         assert_same(experiment.run(checkpoint=keep, on_progress=told.append), expected)
-        assert {progress.begun for progress in told} == {expected.steps[count]} and told[
+        assert {progress.first_step for progress in told} == {expected.steps[count]} and told[
             0
-        ].step == told[0].begun
+        ].step == told[0].first_step
     # A few chunks at a time, each in a run of its own.
     keep = Memory()
     for count in range(3, min(records, 13) - 1, 3):
@@ -395,7 +397,7 @@ def test_checkpoints_of_other_runs_are_refused(name, every_record):
     experiment, keep = lf.Experiment(RING, NEURON, SMALL), Memory()
     experiment.replace(**OTHERS[name]).run(cancel=after(2), checkpoint=keep)
     before = keep.saves
-    words = r"The checkpoint must be one of this run .*got one of another run\. Remove .* to start anew\."
+    words = r"checkpoint does not belong to this run: it is of .*another task.*Remove .* to start anew\."
     with pytest.raises(lf.InputError, match=words):
         experiment.run(checkpoint=keep)
     assert keep.saves == before

@@ -42,7 +42,7 @@ def computed(monkeypatch):
 @pytest.fixture(autouse=True)
 def every_record(monkeypatch):
     """Cancel is looked at after each record, and checkpoints are kept there."""
-    for name in ("POLL_INTERVAL", "CHECKPOINT_INTERVAL", "APART"):
+    for name in ("POLL_INTERVAL", "CHECKPOINT_INTERVAL", "CHECKPOINT_SHARE"):
         monkeypatch.setattr(loop, name, 0)
 
 
@@ -80,7 +80,7 @@ def test_a_cancelled_run_is_kept_not_stored_and_goes_on(store):
     assert store.digests() == [] and kept.path.exists()
     told = []
     found = lf.run_or_load(ONE, store, on_progress=told.append)
-    assert [progress.step for progress in told] == list(range(9, 31, 3)) and told[0].begun == 9
+    assert [progress.step for progress in told] == list(range(9, 31, 3)) and told[0].first_step == 9
     assert_same(found, ONE.run())
     assert store.digests() == [ONE.digest] and not kept.path.exists()
     assert (
@@ -98,7 +98,7 @@ def test_an_error_on_the_way_keeps_the_checkpoint_and_frees_the_lock(store):
         lf.run_or_load(ONE, store, on_progress=fail)
     told = []
     assert_same(lf.run_or_load(ONE, store, on_progress=told.append), ONE.run())
-    assert told[0].begun == 9  # the record before the one at which it failed
+    assert told[0].first_step == 9  # the record before the one at which it failed
 
 
 def interrupted(store, experiment=ONE, count=4):
@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_is_left_out_and_the_run_starts_anew(store, damage)
     told = []
     with pytest.warns(UserWarning, match="A checkpoint is damaged and was left out"):
         found = lf.run_or_load(ONE, store, on_progress=told.append)
-    assert told[0].begun == 0
+    assert told[0].first_step == 0
     assert_same(found, ONE.run())
     assert not os.path.lexists(path) and store.verify_all() == []
 
@@ -195,7 +195,7 @@ def test_a_full_disk_loses_no_more_than_the_last_seconds(store, monkeypatch):
             lf.run_or_load(ONE, store)
     told = []
     assert_same(lf.run_or_load(ONE, store, on_progress=told.append), ONE.run())
-    assert told[0].begun > 0
+    assert told[0].first_step > 0
 
 
 @pytest.mark.parametrize(

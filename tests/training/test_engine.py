@@ -131,7 +131,7 @@ def test_a_diverging_member_says_so_and_spoils_no_other(seed):
         batch=10,
         change=lambda gradient, params, step: jax.tree.map(lambda g: -1e3 * g, gradient),
     )
-    stop = int(np.argmax(np.abs(by_hand).max(axis=(1, 2)) >= engine.DIVERGED))
+    stop = int(np.argmax(np.abs(by_hand).max(axis=(1, 2)) >= engine.DIVERGED_WEIGHT))
     assert 1 <= stop <= 10
     assert bad.outcome[1].kind == "diverged" and bad.outcome[1].step == stop
     assert f"member 1 diverged at step {stop}" in repr(bad)
@@ -140,7 +140,7 @@ def test_a_diverging_member_says_so_and_spoils_no_other(seed):
     np.testing.assert_array_equal(
         bad.weights[1, stop:], np.broadcast_to(last, bad.weights[1, stop:].shape)
     )
-    assert np.abs(bad.final).max() < engine.DIVERGED
+    assert np.abs(bad.final).max() < engine.DIVERGED_WEIGHT
 
 
 @pytest.fixture
@@ -370,7 +370,7 @@ def test_too_much_memory_is_refused_before_anything_runs():
     before = engine.TRACES["advance"]
     with pytest.raises(
         lf.InputError,
-        match=r"memory for records must be at most 4 GB, got 19.2 GB. Record less often",
+        match=r"records of this run would take 19.2 GB of memory; at most 4 GB are allowed. Record less",
     ):
         run(steps=10**8, every=1, batch=14)
     assert engine.TRACES["advance"] == before

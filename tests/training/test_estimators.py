@@ -14,7 +14,7 @@ from localfields.training import estimators
 from localfields.training.estimators import (
     all_shifts,
     class_counts,
-    exact_flow,
+    exact_extra,
     orbit,
     orbit_extra,
     sampled,
@@ -158,7 +158,7 @@ def test_orbit_of_stimuli_without_symmetry_would_be_caught(key, draws_are_keys):
 def test_orbit_is_refused_without_symmetry(stimulus, words):
     bad = stimulus()
     good = lf.stimuli.Gaussian(bad.shape, xi=0.25)
-    told = f"Every stimulus for the estimator `orbit` must be {words}, got .*, which is not {words}. Use estimator="
+    told = f"The estimator 'orbit' averages over .*, and .* is not {words}. Use estimator="
     for pair in ((bad, good), (good, bad)):
         with pytest.raises(lf.InputError, match=told):
             lf.train(lf.Discrimination(*pair), lf.networks.SingleNeuron(), estimator="orbit")
@@ -422,11 +422,12 @@ def test_counts_add_up_and_are_near(key):
 def test_a_class_without_a_draw_is_refused():
     with pytest.raises(
         lf.InputError,
-        match="`batch` must be large enough to hold a draw of every class, got 4. The rar",
+        match="`batch` must be large enough to hold a sample of every class, got 4. The rar",
     ):
         class_counts(ising(proportions=(0.01, 0.99)), 4)
     with pytest.raises(
-        lf.InputError, match="`evaluate` must be large enough to hold a draw of every class, got 20"
+        lf.InputError,
+        match="`evaluate` must be large enough to hold a sample of every class, got 20",
     ):
         run(ising(proportions=(0.01, 0.99)), batch=100)
 
@@ -481,7 +482,7 @@ def test_of_theories_that_apply_the_one_of_highest_priority_is_asked(offer):
     with pytest.raises(
         lf.InputError, match="No exact gradient is known for SingleNeuron on Gaussian"
     ):
-        exact_flow(task, network)
+        exact_extra(task, network)
     offer(lambda *_: 1 / 0, lambda *_: False, priority=2)
     offer(
         toy_gradient,
@@ -489,8 +490,8 @@ def test_of_theories_that_apply_the_one_of_highest_priority_is_asked(offer):
         priority=1,
     )
     offer(lambda *_: 1 / 0)
-    assert exact_flow(task, network).gradient is toy_gradient
-    assert exact_flow(task, lf.networks.Committee()).gradient is not toy_gradient
+    assert exact_extra(task, network).gradient is toy_gradient
+    assert exact_extra(task, lf.networks.Committee()).gradient is not toy_gradient
 
 
 def test_exact_is_refused_where_no_theory_applies(offer):

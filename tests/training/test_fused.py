@@ -16,7 +16,8 @@ import scipy.special
 
 import localfields as lf
 from localfields._prng import make_key, threefry
-from localfields.training import estimators, fused, plan
+from localfields.training import estimators, fused
+from localfields.training.train import choose_estimate
 
 RING = (20,)  # padded to 24 sites and 32 columns
 
@@ -213,7 +214,7 @@ def test_training_takes_it_where_it_can(monkeypatch, available, precision):
     with jax.enable_x64(precision):
         for estimator in ("independent", "shared"):
             for members in (1, 65_535, 65_536):  # what fits into the second axis of a grid
-                found, *_ = plan._estimate(task(), lf.networks.SingleNeuron(), estimator, members)
+                found, *_ = choose_estimate(task(), lf.networks.SingleNeuron(), estimator, members)
                 taken = available and not precision and estimator == "independent"
                 taken = taken and members < 65_536
                 assert found is (fused.sampled if taken else estimators.sampled)

@@ -253,7 +253,7 @@ def test_what_cannot_be_streamed_is_refused(tmp_path, where):
             lf.stimuli.Samples(one.data, symmetry="shifts-and-signs")
             for one in marked(tmp_path, where).stimuli
         ]
-        with pytest.raises(lf.InputError, match="takes rows from the file"):
+        with pytest.raises(lf.InputError, match="on data too large for memory"):
             trained(lf.Discrimination(*paths), "orbit")
 
 

@@ -32,9 +32,9 @@ from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory
 from ..training import Record, train
+from ..training.engine import QUANTITIES
 from ..training.estimators import ESTIMATORS
-from ..training.plan import OPTIMIZERS
-from ..training.record import KNOWN
+from ..training.train import OPTIMIZERS
 from ..trajectory import Trajectory
 
 SCHEMA = 1  # raised when the meaning of a stored specification or entry changes
@@ -119,7 +119,7 @@ class Training(Method):
     )
     every: Whole = declare(Count(high=10**9), default=10, help="steps between records")
     quantities: Field[tuple[str, ...], Sequence[str]] = declare(
-        Names(KNOWN), default=Record().quantities, help="what is recorded"
+        Names(QUANTITIES), default=Record().quantities, help="what is recorded"
     )
     evaluate: Whole = declare(Count(high=10**9), default=2000, help="held-out samples a record")
 

@@ -1,9 +1,9 @@
-"""Estimators of the population gradient: how a step turns draws into a gradient.
+"""Estimators of the population gradient: how a step turns samples into a gradient.
 
-Each is a function of one member: (task, network, extra, params, key, counts) → (loss, gradient), where `extra` is what
-the estimator knows beforehand (a tree of arrays, or None) and `counts` are the draws of each class (`in_order` is told
-the step in place of a key). Class means are weighted by the exact class probabilities, so that rounding of the counts
-never biases a gradient.
+Each is a function of one member: (task, network, extra, params, key, counts) → (loss, gradient).
+`extra` is what the estimator was given beforehand (a tree of arrays, or None), `counts` are the
+samples of each class; `in_order` takes the step in place of a key. Class means are weighted by the
+exact class probabilities, so that rounding of the counts never biases a gradient.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._spec import find
-from ..errors import InputError, Said, refuse
+from ..errors import InputError, unknown_name
 from ..lattice import filtered, matrix, spectrum
 from ..networks import Network, SingleNeuron
 from ..networks.base import Params
 from ..tasks import Discrimination
 
 Estimate = tuple[jax.Array, Params]
-FULL = (
-    jax.lax.Precision.HIGHEST
-)  # float32 products in full: TF32 would bias a gradient by 1e-3 of its size
+
+# float32 products in full: TF32 would bias a gradient by 1e-3 of its size.
+FULL = jax.lax.Precision.HIGHEST
 
 # A circulant matrix of the fields is faster than FFTs while it is small.
 LARGEST_DENSE_ORBIT = 256
 
-# A preactivation's variance below this, in units of a site's times |w|², is rounding: nothing is divided by it.
+# A preactivation's variance below this, in units of a site's times |w|², is rounding error:
+# nothing is divided by it.
 SMALLEST_VARIANCE = 1e-6
 
 
 def draw_classes(task: Discrimination, key: Any, counts: tuple[int, ...]) -> list[jax.Array]:
-    """Fresh draws of every class, exactly as many as `counts` says."""
+    """Fresh samples of every class, exactly as many as `counts` says."""
     keys = jax.random.split(key, len(counts))
     return [stimulus.draw(keys[c], counts[c]) for c, stimulus in enumerate(task.stimuli)]
 
@@ -44,12 +45,12 @@ def draw_classes(task: Discrimination, key: Any, counts: tuple[int, ...]) -> lis
 def mean_loss(
     task: Discrimination, network: Network, params: Params, fields: list[jax.Array]
 ) -> jax.Array:
-    """Loss over classes whose preactivations are given, each (…, K or what the network asks for)."""
+    """Loss over classes with the given preactivations, each (…, K or what the network needs)."""
     targets = jnp.asarray(task.targets(), fields[0].dtype)
     total = task.penalty(params["weights"])
     for c, prior in enumerate(task.priors):
         h = fields[c].reshape(-1, fields[c].shape[-1])
-        outputs = jax.vmap(lambda one: network.readout(params, one, task.outputs))(h)
+        outputs = jax.vmap(lambda row: network.readout(params, row, task.outputs))(h)
         total = total + prior * jnp.mean(jax.vmap(task.sample_loss, (0, None))(outputs, targets[c]))
     return total
 
@@ -57,7 +58,7 @@ def mean_loss(
 def preactivations(
     task: Discrimination, network: Network, params: Params, x: jax.Array
 ) -> jax.Array:
-    """⟨w_k, x⟩ for every draw, (num, K), and what else the network asks for."""
+    """⟨w_k, x⟩ of every sample, (num, K), and what else the network needs."""
     return jnp.matmul(x, network.projections(params, task.shape).T, precision=FULL)
 
 
@@ -69,15 +70,16 @@ def sampled(
     key: Any,
     counts: tuple[int, ...],
 ) -> Estimate:
-    """The gradient on fresh draws: what batch gradient descent means."""
-    return _on(task, network, params, draw_classes(task, key, counts))
+    """The gradient on fresh samples: what batch gradient descent means."""
+    return _gradient(task, network, params, draw_classes(task, key, counts))
 
 
-def _on(task: Discrimination, network: Network, params: Params, draws: list[jax.Array]) -> Estimate:
+def _gradient(
+    task: Discrimination, network: Network, params: Params, samples: list[jax.Array]
+) -> Estimate:
     def loss(params: Params) -> jax.Array:
-        return mean_loss(
-            task, network, params, [preactivations(task, network, params, x) for x in draws]
-        )
+        fields = [preactivations(task, network, params, x) for x in samples]
+        return mean_loss(task, network, params, fields)
 
     return jax.value_and_grad(loss)(params)
 
@@ -90,13 +92,13 @@ def in_order(
     step: Any,
     counts: tuple[int, ...],
 ) -> Estimate:
-    """The gradient on the rows of this step, from a window of rows that begins at an earlier one (`stream.py`)."""
-    rows, begin = extra
-    draws = [
-        jax.lax.dynamic_slice_in_dim(x, (step - begin) * n, n)
+    """The gradient on the rows of this step, from a window of rows (`stream.py`)."""
+    rows, first_step = extra
+    samples = [
+        jax.lax.dynamic_slice_in_dim(x, (step - first_step) * n, n)
         for x, n in zip(rows, counts, strict=True)
     ]
-    return _on(task, network, params, draws)
+    return _gradient(task, network, params, samples)
 
 
 def orbit(
@@ -107,38 +109,41 @@ def orbit(
     key: Any,
     counts: tuple[int, ...],
 ) -> Estimate:
-    """The gradient on all shifts of each draw, and on their negatives: the same expectation, less variance.
+    """The gradient on all shifts of each sample and their negatives: same mean, less variance.
 
-    Right for stimuli that are translation invariant and sign symmetric. A draw costs one circular correlation with
-    each field forward and one backward. What is known of the classes (`orbit_extra`) need not be drawn.
+    Right for stimuli that are translation invariant and sign symmetric. A sample costs one circular
+    correlation with each field forward and one backward. What is known of the classes
+    (`orbit_extra`) need not be sampled.
     """
-    draws = draw_classes(task, key, counts)
+    samples = draw_classes(task, key, counts)
     if extra is not None:
-        return _neuron_orbit(task, extra, params["weights"], draws)
+        return _neuron_orbit(task, extra, params["weights"], samples)
 
     def loss(params: Params) -> jax.Array:
-        fields = [all_shifts(network.projections(params, task.shape), x, task.shape) for x in draws]
-        turned = [-h for h in fields]
+        projections = network.projections(params, task.shape)
+        fields = [all_shifts(projections, x, task.shape) for x in samples]
+        negated = [-h for h in fields]
         return 0.5 * (
-            mean_loss(task, network, params, fields) + mean_loss(task, network, params, turned)
+            mean_loss(task, network, params, fields) + mean_loss(task, network, params, negated)
         )
 
     return jax.value_and_grad(loss)(params)
 
 
 def orbit_extra(task: Discrimination, network: Network) -> list[tuple[np.ndarray, float]] | None:
-    """What `orbit` knows beforehand about one ReLU neuron under mean squared error, or None for anything else.
+    """What `orbit` knows beforehand of one ReLU neuron under mean squared error; otherwise None.
 
     Returns:
-        Of each class, the covariance row and how far h X can be trusted as a control variate: √(2/(κ − 1)) for a
-        kurtosis κ above that of the normal law, after the variance of h²; else 1.
+        For each class, the covariance row and how far h X can be trusted as a control variate:
+        √(2/(κ − 1)) for a kurtosis κ above that of the normal distribution, after the variance of
+        h²; else 1.
     """
-    # Of these classes exactly: one derived from them may have another readout, or another loss.
+    # These classes exactly: one derived from them may have another readout, or another loss.
     neuron = type(network) is SingleNeuron and network.activation == "relu"
     if not neuron or type(task) is not Discrimination or task.loss != "mse" or task.outputs != 1:
         return None
-    laws = [stimulus.marginal() for stimulus in task.stimuli]
-    kurtosis = [3.0 if law is None else max(3.0, law.kurtosis) for law in laws]
+    marginals = [stimulus.marginal() for stimulus in task.stimuli]
+    kurtosis = [3.0 if marginal is None else max(3.0, marginal.kurtosis) for marginal in marginals]
     return [
         (s.covariance(), math.sqrt(2 / (k - 1)))
         for s, k in zip(task.stimuli, kurtosis, strict=True)
@@ -146,11 +151,11 @@ def orbit_extra(task: Discrimination, network: Network) -> list[tuple[np.ndarray
 
 
 def _neuron_orbit(
-    task: Discrimination, extra: Any, weights: jax.Array, draws: list[jax.Array]
+    task: Discrimination, extra: Any, weights: jax.Array, samples: list[jax.Array]
 ) -> Estimate:
-    """L = Σ p_c (y_c² + ½ wᵀΣ_c w − 2 y_c ⟨w, f_c⟩): only the responses f_c = E[1(⟨w, X⟩ > 0) X] are left to draws.
+    """L = Σ p_c (y_c² + ½ wᵀΣ_c w − 2 y_c ⟨w, f_c⟩): samples serve only f_c = E[1(⟨w, X⟩ > 0) X].
 
-    A class with label 0 needs none, and none are made: compiled code drops what nothing uses.
+    A class with label 0 needs none, and none are drawn: compiled code drops what nothing uses.
     """
     loss, gradient = jax.value_and_grad(task.penalty)(weights)
     for c, (prior, label) in enumerate(
@@ -163,7 +168,7 @@ def _neuron_orbit(
             gradient + prior * back,
         )
         if label != 0:
-            toward = 2 * prior * label * _response(weights, draws[c], row, trust, back)
+            toward = 2 * prior * label * _response(weights, samples[c], row, trust, back)
             loss, gradient = loss - jnp.vdot(weights, toward), gradient - toward
     return loss, {"weights": gradient}
 
@@ -171,11 +176,12 @@ def _neuron_orbit(
 def _response(
     weights: jax.Array, x: jax.Array, row: jax.Array, trust: jax.Array, back: jax.Array
 ) -> jax.Array:
-    """½ E[sgn(h) X], h = ⟨w, X⟩, from all shifts of some draws, with h X as a control variate.
+    """½ E[sgn(h) X], h = ⟨w, X⟩, from all shifts of some samples, with h X as a control variate.
 
-    The mean of h X is known, Σw (`back`), and most of the noise in sgn(h) X is in h X, too. Any multiple of h X − Σw
-    can be taken off, and biases nothing if it does not look at the draws. For Gaussian h of deviation s the best is
-    √(2/π)/s across Σw and half of that along Σw. With heavy tails h X is of less use (`trust` below 1), or of none.
+    The mean of h X is known, Σw (`back`), and most of the noise in sgn(h) X is in h X, too. Any
+    multiple of h X − Σw can be subtracted, and biases nothing if it does not depend on the samples.
+    For Gaussian h of deviation s the best is √(2/π)/s across Σw and half of that along Σw. With
+    heavy tails h X is of less use (`trust` below 1), or of none.
     """
     h, pull = jax.vjp(lambda w: all_shifts(w, x, row.shape), weights)
     variance = jnp.vdot(weights, back)
@@ -195,10 +201,11 @@ def _times(row: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def all_shifts(weights: jax.Array, x: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Preactivations of every shift of every draw, (num, size, K)."""
+    """Preactivations of every shift of every sample, (num, size, K)."""
     num, hidden = x.shape[0], weights.shape[0]
     if weights.shape[1] <= LARGEST_DENSE_ORBIT:
-        # Column (s, k) of the matrix is field k moved by s, so that one product gives all shifts of all draws.
+        # Column (s, k) of the matrix is field k moved by s: one product gives all shifts of all
+        # samples.
         moved = jax.vmap(lambda w: matrix(w.reshape(shape)))(weights)  # (K, shift, site)
         columns = moved.transpose(2, 1, 0).reshape(weights.shape[1], -1)
         return jnp.matmul(x, columns, precision=FULL).reshape(num, -1, hidden)
@@ -209,35 +216,33 @@ def all_shifts(weights: jax.Array, x: jax.Array, shape: tuple[int, ...]) -> jax.
     return h.reshape(num, hidden, -1).transpose(0, 2, 1)
 
 
-def check_symmetry(task: Discrimination) -> None:
-    """Refuse `orbit` for stimuli without the symmetries it uses."""
-    for stimulus in task.stimuli:
-        for name, words in (
-            ("translation_invariant", "translation invariant"),
-            ("sign_symmetric", "sign symmetric"),
-        ):
+def check_estimator(task: Discrimination, estimator: str) -> None:
+    """Raise an InputError for an unknown name, or if a stimulus lacks a symmetry of `orbit`."""
+    if estimator not in tuple(ESTIMATORS):  # a list is a mistake, too, and not hashable
+        raise unknown_name("estimator", estimator, ESTIMATORS)
+    for stimulus in task.stimuli if estimator == "orbit" else ():
+        for name in ("translation_invariant", "sign_symmetric"):
             if not getattr(stimulus, name):
-                got, advice = (
-                    Said(f"{stimulus!r}, which is not {words}"),
-                    'Use estimator="independent".',
+                raise InputError(
+                    f"The estimator 'orbit' averages over shifts and signs, and {stimulus!r} is "
+                    f"not {name.replace('_', ' ')}. Use estimator='independent'."
                 )
-                refuse("Every stimulus for the estimator `orbit`", got, f"{words}", advice)
 
 
 def exact(
     task: Any, network: Any, extra: Any, params: Params, key: Any, counts: tuple[int, ...]
 ) -> Estimate:
-    """The population loss and gradient, by a flow that some theory made (`exact_flow`); nothing is drawn."""
+    """The population loss and gradient, by a theory (`exact_extra`); nothing is drawn."""
     return extra(params)
 
 
-def exact_flow(task: Discrimination, network: Network) -> Any:
-    """The population gradient, where some theory knows it: a tree of arrays to call with parameters.
+def exact_extra(task: Discrimination, network: Network) -> Any:
+    """The population gradient of the best theory: a tree of arrays, called with parameters.
 
     Raises:
-        InputError: When none does.
+        InputError: If no theory does.
     """
-    # Training does not import theory: the registry knows where theories are, and finds the one that chooses.
+    # Training does not import theory: the registry finds the theory that chooses the best one.
     theory: Any = find("theory", "best-known")()
     if theory.covers(task, network).exact:
         return theory.flow(task, network)
@@ -249,14 +254,16 @@ def exact_flow(task: Discrimination, network: Network) -> Any:
 
 
 def class_counts(task: Discrimination, batch: int, name: str = "batch") -> tuple[int, ...]:
-    """Draws of each class in a batch: the proportions, rounded so that they add up and no class is empty."""
+    """Samples of each class in a batch: proportions, rounded to add up with no class empty."""
     ideal = np.asarray(task.priors) * batch
     counts = np.floor(ideal + 1e-9).astype(int)
     for c in np.argsort(counts - ideal)[: batch - counts.sum()]:
         counts[c] += 1
     if counts.min() < 1:
-        advice = f"The rarest class has probability {min(task.priors):g}."
-        refuse(f"`{name}`", batch, "large enough to hold a draw of every class", advice)
+        raise InputError(
+            f"`{name}` must be large enough to hold a sample of every class, got {batch}. "
+            f"The rarest class has probability {min(task.priors):g}."
+        )
     return tuple(int(n) for n in counts)
 
 

@@ -1,8 +1,8 @@
-"""Rows of data for the steps to come, brought from where they lie, a window at a time.
+"""Rows of data for the steps to come, brought from a file or from memory, a window at a time.
 
-Python fills a window with the rows of the next steps, the compiled program takes them in their order, and Python fills
-the next one. What a step sees depends on the seed and the step alone, not on where windows end, so that a run that
-was interrupted goes on with the rows it would have had.
+Python fills a window with the rows of the next steps, the compiled program takes them in order, and
+Python fills the next window. The rows of a step depend on the seed and the step alone, not on where
+windows end, so that a run that was interrupted resumes with the rows it would have had.
 """
 
 from __future__ import annotations
@@ -16,36 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import working_dtype
-from ..errors import Said, refuse
+from ..errors import InputError, show
 from ..stimuli.samples import Rows
 from ..tasks import Discrimination
-from .engine import Setting, State
+from .engine import Program, Setting, State
 
 WINDOW = 2**26  # bytes of the rows of one window
-
-
-def _is_streamed(task: Discrimination) -> bool:
-    """Whether a class has more rows than compiled code can hold."""
-    return any(isinstance(one, Rows) and one.streamed for one in task.stimuli)
-
-
-def _check_made_of_rows(task: Discrimination, estimator: str) -> None:
-    """Refuse what cannot be streamed: classes that are not made of rows, or that are swept."""
-    for stimulus in task.stimuli:
-        if not isinstance(stimulus, Rows):
-            advice = 'Use estimator="independent": its draws never repeat.'
-            refuse(
-                f"Every stimulus for the estimator `{estimator}`", stimulus, "made of data", advice
-            )
-        stimulus.require_one("where rows are streamed")
-    if estimator not in ("epochs", "independent", "shared"):
-        got, advice = Said(f"`{estimator}`"), "Use epochs, independent or shared, or fewer samples."
-        refuse(
-            "The estimator on data too large to hold",
-            got,
-            "one that takes rows from the file",
-            advice,
-        )
 
 
 @dataclasses.dataclass
@@ -55,10 +31,10 @@ class Stream:
     Args:
         task: Classes made of data.
         counts: Rows of each class in a step.
-        seeds: One a stream: a single one that all members see, or one a member.
-        epochs: Whether every row comes once before any comes again; otherwise rows are drawn at random.
+        seeds: One per stream: a single one that all members see, or one per member.
+        epochs: Whether every row comes once before any comes again; otherwise rows are random.
         shared: Whether all members see one stream.
-        most: Steps that are wanted at a time.
+        max_steps: The most steps that are wanted at a time.
     """
 
     task: Discrimination
@@ -66,91 +42,87 @@ class Stream:
     seeds: tuple[tuple[int, ...], ...]
     epochs: bool
     shared: bool
-    most: int
-    _order: dict[Any, np.ndarray] = dataclasses.field(default_factory=dict)
+    max_steps: int
+    _orders: dict[tuple[int, int, int], np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def steps(self) -> int:
         """Steps of one window."""
-        one = (
-            len(self.seeds) * sum(self.counts) * self.task.size * np.dtype(working_dtype()).itemsize
-        )
-        return max(1, min(self.most, WINDOW // one))
+        numbers = len(self.seeds) * sum(self.counts) * self.task.size
+        bytes_per_step = numbers * np.dtype(working_dtype()).itemsize
+        return max(1, min(self.max_steps, WINDOW // bytes_per_step))
 
-    def numbers(self, stream: int, which: int, step: int) -> np.ndarray:
-        """Numbers of the rows of one class in one step."""
-        stimulus: Any = self.task.stimuli[which]
-        count, seed = self.counts[which], self.seeds[stream]
+    def _stimulus(self, c: int) -> Rows:
+        stimulus = self.task.stimuli[c]
+        assert isinstance(stimulus, Rows), "checked by `make_stream`"
+        return stimulus
+
+    def _row_numbers(self, stream: int, c: int, step: int) -> np.ndarray:
+        """Which rows of class c are in one step."""
+        num, count, seed = self._stimulus(c).num, self.counts[c], self.seeds[stream]
         if not self.epochs:
-            return np.random.default_rng([*seed, which, step]).integers(0, stimulus.num, count)
-        epoch, place = np.divmod(step * count + np.arange(count, dtype=np.int64), stimulus.num)
-        return np.concatenate(
-            [self._epoch(stream, which, int(e))[place[epoch == e]] for e in np.unique(epoch)]
-        )
+            return np.random.default_rng([*seed, c, step]).integers(0, num, count)
+        epochs, places = np.divmod(step * count + np.arange(count, dtype=np.int64), num)
+        parts = [self._order(stream, c, int(e))[places[epochs == e]] for e in np.unique(epochs)]
+        return np.concatenate(parts)
 
-    def _epoch(self, stream: int, which: int, epoch: int) -> np.ndarray:
-        """The order of the rows of a class in one epoch."""
-        if (stream, which, epoch) not in self._order:
-            for old in [
-                key for key in self._order if key[:2] == (stream, which) and key[2] < epoch - 1
-            ]:
-                del self._order[old]
-            seed, stimulus = self.seeds[stream], self.task.stimuli[which]
-            order = np.random.default_rng([*seed, which, epoch]).permutation(stimulus.num)  # pyright: ignore[reportAttributeAccessIssue]  # a stream is of data
-            self._order[stream, which, epoch] = order
-        return self._order[stream, which, epoch]
+    def _order(self, stream: int, c: int, epoch: int) -> np.ndarray:
+        """The order of the rows of class c in one epoch; that of the epoch before is kept, too."""
+        if (stream, c, epoch) not in self._orders:
+            old = [key for key in self._orders if key[:2] == (stream, c) and key[2] < epoch - 1]
+            for key in old:
+                del self._orders[key]
+            generator = np.random.default_rng([*self.seeds[stream], c, epoch])
+            self._orders[stream, c, epoch] = generator.permutation(self._stimulus(c).num)
+        return self._orders[stream, c, epoch]
 
-    def rows(self, stream: int, which: int, begin: int, steps: int) -> np.ndarray:
-        """Rows of one class for these steps of a window; what lies beyond them in the window is zero."""
-        stimulus: Any = self.task.stimuli[which]
-        count = self.counts[which]
-        found = np.zeros((self.steps * count, stimulus.size), np.dtype(working_dtype()))
+    def rows(self, stream: int, c: int, first_step: int, steps: int) -> np.ndarray:
+        """Rows of class c for these steps, padded by zeros to the length of a window."""
+        stimulus, count = self._stimulus(c), self.counts[c]
+        window = np.zeros((self.steps * count, stimulus.size), np.dtype(working_dtype()))
         if not steps:
-            return found
-        wanted = np.concatenate(
-            [self.numbers(stream, which, step) for step in range(begin, begin + steps)]
-        )
-        taken = stimulus.take(wanted)
-        for place in range(
-            steps
-        ):  # moved a step at a time, so that nothing depends on where a window ends
+            return window
+        wanted = [self._row_numbers(stream, c, first_step + place) for place in range(steps)]
+        taken = stimulus.take(np.concatenate(wanted))
+        # Shifted a step at a time, so that nothing depends on where a window ends.
+        for place in range(steps):
             part = slice(place * count, (place + 1) * count)
-            generator = np.random.default_rng([*self.seeds[stream], which, begin + place, 1])
-            found[part] = stimulus.moved(taken[part], generator)
-        return found
+            generator = np.random.default_rng([*self.seeds[stream], c, first_step + place, 1])
+            window[part] = stimulus.moved(taken[part], generator)
+        return window
 
-    def filled(self, setting: Setting, begin: int, steps: int) -> Setting:
-        """The setting with the rows of these steps in the place of what an estimator knows beforehand."""
+    def filled(self, setting: Setting, first_step: int, steps: int) -> Setting:
+        """The setting with the rows of these steps as what the estimator is given beforehand."""
         streams = [
-            [self.rows(stream, which, begin, steps) for which in range(len(self.counts))]
+            [self.rows(stream, c, first_step, steps) for c in range(len(self.counts))]
             for stream in range(len(self.seeds))
         ]
         if self.shared:
-            extra: Any = [jnp.asarray(x) for x in streams[0]], jnp.asarray(begin, jnp.int32)
+            extra: Any = [jnp.asarray(x) for x in streams[0]], jnp.asarray(first_step, jnp.int32)
         else:  # with an axis of members
             each = [jnp.asarray(np.stack(of_class)) for of_class in zip(*streams, strict=True)]
-            extra = each, jnp.full((len(self.seeds),), begin, jnp.int32)
+            extra = each, jnp.full((len(self.seeds),), first_step, jnp.int32)
         none = jax.tree.map(lambda _: None, extra)
         swept, fixed = (none, extra) if self.shared else (extra, none)
         halves = (*setting.swept[:2], swept), (*setting.fixed[:2], fixed)
         return Setting(*halves, setting.learning_rate, setting.keys, setting.shared_key)
 
-    def forward(
+    def advance(
         self,
-        advance: Callable[..., State],
-        program: Any,
+        compiled: Callable[..., State],
+        program: Program,
         setting: Setting,
         state: State,
         steps: int,
     ) -> State:
-        """`advance`, one window after another; with no steps, what compiles it."""
-        begin, end = int(state.step), int(state.step) + steps
+        """The compiled `advance`, one window after another; with no steps, it only compiles."""
+        step, end = int(state.step), int(state.step) + steps
         if not steps:
-            return advance(program, self.filled(setting, begin, 0), state, 0)
-        while begin < end:
-            now = min(self.steps, end - begin)
-            state = advance(program, self.filled(setting, begin, now), state, now)
-            begin += now
+            return compiled(program, self.filled(setting, step, 0), state, 0)
+        while step < end:
+            count = min(self.steps, end - step)
+            state = compiled(program, self.filled(setting, step, count), state, count)
+            step += count
         return state
 
 
@@ -160,22 +132,33 @@ def make_stream(
     seed: int | tuple[int, ...],
     members: int,
     estimator: str,
-    most: int,
+    max_steps: int,
 ) -> Stream | None:
-    """The stream of a run, or None for one that draws in compiled code.
+    """The stream of a run, or None for one that samples in compiled code.
 
     Raises:
-        InputError: When the classes are not made of data, or too large for the estimator.
+        InputError: If the classes are not made of data, or too large for the estimator.
     """
-    if estimator != "epochs" and not _is_streamed(task):
+    too_large = any(isinstance(stimulus, Rows) and stimulus.streamed for stimulus in task.stimuli)
+    if estimator != "epochs" and not too_large:
         return None
-    _check_made_of_rows(task, estimator)
+    for stimulus in task.stimuli:
+        if not isinstance(stimulus, Rows):
+            raise InputError(
+                f"The estimator {estimator!r} needs every stimulus made of data here, got "
+                f"{show(stimulus)}. Use estimator='independent': its samples never repeat."
+            )
+        stimulus.require_one("where rows are streamed")
+    if estimator not in ("epochs", "independent", "shared"):
+        raise InputError(
+            f"The estimator {estimator!r} cannot be used on data too large for memory. Use "
+            "'epochs', 'independent' or 'shared', or fewer samples."
+        )
     shared = estimator != "independent"
-    first = seed[0] if isinstance(seed, tuple) else seed
-    each = (
-        [(one, 0) for one in seed]
-        if isinstance(seed, tuple)
-        else [(seed, m) for m in range(members)]
-    )
-    seeds = ((first,),) if shared else tuple(each)
-    return Stream(task, counts, seeds, estimator == "epochs", shared, most)
+    if shared:
+        seeds = ((seed[0] if isinstance(seed, tuple) else seed,),)
+    elif isinstance(seed, tuple):
+        seeds = tuple((s, 0) for s in seed)
+    else:
+        seeds = tuple((seed, member) for member in range(members))
+    return Stream(task, counts, seeds, estimator == "epochs", shared, max_steps)

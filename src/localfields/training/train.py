@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._spec import Count, Number, Seeds
-from .._types import ArrayLike, RealLike, WholeLike
-from ..errors import refuse
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from .._prng import STREAM, make_key, member_keys
+from .._spec import Count, Number, Seeds, swept_leaves
+from .._types import ArrayLike, RealLike, WholeLike, working_dtype
+from ..errors import InputError, shorten, show, unknown_name
 from ..networks import Network
-from ..tasks import Discrimination
-from ..trajectory import Trajectory
-from .loop import Checkpointer, Progress
-from .plan import make_plan
-from .record import Record
-from .run import Run
+from ..tasks import Discrimination, count_members, for_members, given_fields, initial_params
+from ..trajectory import Outcome, Trajectory, made_with
+from . import fused
+from .engine import STATUS_NAMES, Program, Record, Setting, State, View, advance, observe
+from .engine import start_state as engine_start
+from .estimators import (
+    ESTIMATORS,
+    check_estimator,
+    class_counts,
+    exact_extra,
+    in_order,
+    orbit_extra,
+)
+from .loop import Checkpointer, Loop, Progress
+from .stream import make_stream
+
+OPTIMIZERS = ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "nadam", "adabelief")
+MAX_RECORD_BYTES = 4e9
 
 
 def train(
@@ -36,26 +59,31 @@ def train(
     checkpoint: Checkpointer | None = None,
     poll_interval: float | None = None,
 ) -> Trajectory:
-    """Train an ensemble by gradient descent on fresh draws.
+    """Train an ensemble by gradient descent on fresh samples.
 
     Args:
-        task: Stimuli, labels and loss. Its numbers, like those of the network, may be arrays: one value a member.
+        task: Stimuli, labels and loss. Its numbers, like those of the network, may be arrays with
+            one value per member.
         network: The architecture and how it starts.
-        learning_rate: A number, an array with one a member, or a schedule (a function of the step, as in optax).
+        learning_rate: A number, an array with one per member, or a schedule (a function of the
+            step, as in optax).
         steps: Number of gradient steps.
-        batch: Draws a step, divided over the classes by their proportions.
+        batch: Samples per step, divided over the classes by their proportions.
         members: Size of the ensemble; by default the length of what is swept, or 1.
-        seed: Of everything random. Member m has its own stream, whatever runs beside it. A list gives one a member:
-            each is then what a run with that seed alone would be.
+        seed: Seed for all random numbers. Member m has its own stream, whatever runs beside it. A
+            list gives one seed per member: each is then what a run with that seed alone would be.
         record: What to keep, and how often.
-        estimator: `independent` (each member its own draws), `shared` (all see the same draws), `orbit` (each draw
-            stands for all its shifts and signs), `exact` (the population gradient, where a theory knows it), or
-            `epochs` (on data: every sample once, in an order all members see, before any comes again).
-        optimizer: `sgd`, another name of optax, or a function of `learning_rate` that returns an optax transformation.
+        estimator: `independent` (each member has its own samples), `shared` (all see the same
+            ones), `orbit` (each sample stands for all its shifts and signs), `exact` (the
+            population gradient, where a theory knows it), or `epochs` (on data: every sample once,
+            in an order all members see, before any comes again).
+        optimizer: `sgd`, another name of optax, or a function of `learning_rate` that returns an
+            optax transformation.
         initial: Receptive fields to start from, (neuron, *shape) or (member, neuron, *shape).
-        stop_tol: Stop when no member's fields move by more than this fraction of their length per unit of flow time.
-        on_progress: Called with a `Progress` before the first step (it tells the memory of the records), and between
-            chunks.
+        stop_tol: Stop when no member's fields move by more than this fraction of their length per
+            unit of flow time.
+        on_progress: Called with a `Progress` before the first step, where it tells the memory of
+            the records, and between chunks of steps.
         cancel: Called between chunks; training stops when it returns true. Ctrl-C does the same.
         checkpoint: Where to save checkpoints, about every ten seconds: an object with
             `save(arrays)` and `load()`. A run that finds a checkpoint resumes from it and ends with
@@ -64,14 +92,14 @@ def train(
             they are called at every record, which is slower.
 
     Returns:
-        A `Trajectory`. What was recorded before a cancel is in it.
+        A `Trajectory`, with what was recorded before a cancel.
 
     Raises:
-        InputError: When something does not fit together, before anything is computed.
+        InputError: If arguments do not fit together, before anything is computed.
 
     Example:
         >>> import localfields as lf
-        >>> task = lf.Discrimination(lf.stimuli.Ising((12,), coupling=0.3), lf.stimuli.Ising((12,), coupling=0.7))
+        >>> task = lf.Discrimination(*(lf.stimuli.Ising((12,), coupling=j) for j in (0.3, 0.7)))
         >>> run = lf.train(task, lf.networks.SingleNeuron(), steps=20, batch=100, members=3)
         >>> run.weights.shape
         (3, 3, 1, 12)
@@ -79,25 +107,269 @@ def train(
     record = Record() if record is None else record
     steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
     seed = Seeds().check("seed", seed)
-    _check_callbacks(stop_tol, on_progress, cancel, poll_interval)
-    plan = make_plan(
-        task, network, learning_rate, batch, members, seed, record, estimator, optimizer
+    _check_arguments(task, network, record, stop_tol, poll_interval, on_progress, cancel)
+    schedule = _check_schedule(learning_rate) if callable(learning_rate) else None
+    rate: Any = 1.0 if schedule else Number(low=0).check("learning_rate", learning_rate)
+    rates = {"the learning rate": len(rate) if np.ndim(rate) else None}
+    count = count_members(task, network, seed, members, rates)
+    check_estimator(task, estimator)
+
+    # What is compiled, and the numbers it is given.
+    counts = class_counts(task, batch)
+    stream = make_stream(task, counts, seed, count, estimator, record.every)
+    estimate, extra, extra_swept = choose_estimate(task, network, estimator, count)
+    program = Program(
+        estimate=estimate if stream is None else in_order,
+        counts=counts,
+        shared=estimator in ("shared", "epochs"),
+        one_by_one=jax.default_backend() == "cpu",
+        optimizer=_check_optimizer(optimizer),
+        schedule=schedule,
+        in_order=stream is not None,
     )
-    run = Run(
-        plan, task, network, steps, batch, seed, record, estimator, optimizer, initial, stop_tol
+    held_out = class_counts(task, record.evaluate, "evaluate")
+    view = View(record.quantities, held_out, exact=estimator == "exact")
+    setting = _make_setting(task, network, extra, extra_swept, rate, seed, count)
+    fields = None if initial is None else given_fields(initial, network.hidden, task.shape, count)
+
+    def start_state() -> State:
+        params = initial_params(task, network, seed, count)
+        if fields is not None:
+            weights = jnp.asarray(fields, working_dtype())
+            params["weights"] = jnp.broadcast_to(weights, params["weights"].shape)
+        return engine_start(program, params)
+
+    def observe_state(state: State) -> dict[str, jax.Array]:
+        return _sharded(observe, count)(view, setting, state.members.params, state.step)
+
+    def advance_state(state: State, steps: int) -> State:
+        compiled = _sharded(advance, count)
+        if stream is not None:
+            return stream.advance(compiled, program, setting, state, steps)
+        return compiled(program, setting, state, steps)
+
+    # Shapes alone: records that would not fit are refused before anything is compiled.
+    record_bytes = record.nbytes(steps, jax.eval_shape(lambda: observe_state(start_state())))
+    if record_bytes > MAX_RECORD_BYTES:
+        raise InputError(
+            f"The records of this run would take {record_bytes / 1e9:.1f} GB of memory; at most "
+            f"{MAX_RECORD_BYTES / 1e9:g} GB are allowed. Record less often, or only reductions "
+            "such as ('ipr', 'loss')."
+        )
+    specification = {
+        "task": task.to_json(),
+        "network": network.to_json(),
+        "learning_rate": "schedule" if schedule else np.asarray(rate).tolist(),
+        "steps": steps,
+        "batch": batch,
+        "members": count,
+        "seed": Seeds().encode(seed),
+        "record": {
+            "every": record.every,
+            "quantities": list(record.quantities),
+            "evaluate": record.evaluate,
+        },
+        "estimator": estimator,
+        "optimizer": optimizer
+        if isinstance(optimizer, str)
+        else getattr(optimizer, "__name__", "custom"),
+        "initial": None if initial is None else np.asarray(initial, np.float64).tolist(),
+        "stop_tol": None if stop_tol is None else float(stop_tol),
+    }
+
+    # No steps and one record compile everything, so that the two times can be told apart.
+    clock = time.perf_counter()
+    start = start_state()
+    state = advance_state(start, 0)
+    first_record = jax.block_until_ready(observe_state(state))
+    compile_seconds = time.perf_counter() - clock
+
+    clock = time.perf_counter()
+    record_steps = record.at(steps)
+    loop = Loop(
+        advance=advance_state,
+        observe=observe_state,
+        steps=record_steps,
+        times=_flow_times(np.asarray(record_steps), rate, schedule),
+        stop_tol=stop_tol,
+        on_progress=on_progress,
+        cancel=cancel,
+        checkpoint=checkpoint,
+        run_digest="" if checkpoint is None else _digest(specification),
+        poll_interval=poll_interval,
     )
-    return run.follow(on_progress, cancel, checkpoint, poll_interval)
+    state = loop.run(state, first_record)
+    run_seconds = time.perf_counter() - clock
+
+    recorded, shape = len(loop.records), (network.hidden, *task.shape)
+    series = {
+        name: np.stack([np.asarray(record[name]) for record in loop.records], axis=1)
+        for name in first_record
+    }
+    if "weights" in series:
+        series["weights"] = series["weights"].reshape(count, recorded, *shape)
+    status, failed_at = np.asarray(state.members.status), np.asarray(state.members.failed_at)
+    return Trajectory(
+        steps=np.asarray(record_steps[:recorded]),
+        times=loop.times[..., :recorded],
+        initial=np.asarray(start.members.params["weights"]).reshape(count, *shape),
+        final=np.asarray(state.members.params["weights"]).reshape(count, *shape),
+        series=series,
+        outcome=tuple(
+            Outcome(STATUS_NAMES[kind], int(step))
+            for kind, step in zip(status, failed_at, strict=True)
+        ),
+        specification=specification,
+        manifest={
+            **made_with(working_dtype()),
+            "matmul_precision": "highest",
+            "compile_seconds": compile_seconds,
+            "run_seconds": run_seconds,
+            "record_bytes": record_bytes,
+        },
+        stopped=loop.stopped,
+    )
 
 
-def _check_callbacks(stop_tol: Any, on_progress: Any, cancel: Any, poll_interval: Any) -> None:
+def _check_arguments(
+    task: Any,
+    network: Any,
+    record: Any,
+    stop_tol: Any,
+    poll_interval: Any,
+    on_progress: Any,
+    cancel: Any,
+) -> None:
     if stop_tol is not None:
-        Number(low=0, closed=True, hint="Give a small fraction, such as 1e-3.").check(
-            "stop_tol", stop_tol
-        )
+        hint = "Give a small fraction, such as 1e-3."
+        Number(low=0, closed=True, hint=hint).check("stop_tol", stop_tol)
     if poll_interval is not None:
-        Number(low=0, closed=True, hint="Give seconds, such as 0.5.").check(
-            "poll_interval", poll_interval
-        )
+        hint = "Give seconds, such as 0.5."
+        Number(low=0, closed=True, hint=hint).check("poll_interval", poll_interval)
     for name, value in (("on_progress", on_progress), ("cancel", cancel)):
         if value is not None and not callable(value):
-            refuse(f"`{name}`", value, "a function", "It is called between chunks of steps.")
+            raise InputError(
+                f"`{name}` must be a function, which is called between chunks of steps, got "
+                f"{show(value)}."
+            )
+    for name, value, kind, example in (
+        ("task", task, Discrimination, "lf.Discrimination(…)"),
+        ("network", network, Network, "lf.networks.SingleNeuron()"),
+        ("record", record, Record, "lf.Record(every=10)"),
+    ):
+        if not isinstance(value, kind):
+            raise InputError(
+                f"`{name}` must be a {kind.__name__}, such as `{example}`, got {show(value)}."
+            )
+    network.check_outputs(task.outputs)
+
+
+def _check_schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
+    example = "for example `optax.cosine_decay_schedule`."
+    try:
+        result = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
+    except (TypeError, ValueError) as error:
+        # JAX names the file of the function, which tells the user nothing.
+        reason = "it returns no number" if "traced for jit" in str(error) else shorten(error)
+        raise InputError(
+            f"The function given as `learning_rate` fails: {reason}. "
+            f"Give a function of the step that returns one number, {example}"
+        ) from None
+    if not isinstance(result, jax.ShapeDtypeStruct) or result.shape != ():
+        raise InputError(
+            f"`learning_rate` must return one number for a step, got {shorten(result)}; {example}"
+        )
+    return schedule
+
+
+def _check_optimizer(optimizer: str | Callable[..., Any]) -> Callable[..., Any] | None:
+    if isinstance(optimizer, str) and optimizer == "sgd":
+        return None
+    import optax
+
+    if callable(optimizer):
+        try:
+            transform: Any = optimizer(learning_rate=1.0)
+            problem = f"it returns {show(transform)}"
+        except TypeError as error:
+            transform, problem = None, f"it fails ({shorten(error)})"
+        if not isinstance(transform, optax.GradientTransformation):
+            raise InputError(
+                "`optimizer` must be a function of `learning_rate` that returns an optax "
+                "transformation, such as `functools.partial(optax.sgd, momentum=0.9)`; "
+                f"{problem}."
+            )
+        return optimizer
+    if optimizer not in OPTIMIZERS:
+        raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+    return getattr(optax, optimizer)
+
+
+def choose_estimate(
+    task: Discrimination, network: Network, estimator: str, members: int
+) -> tuple[Callable[..., Any], Any, bool]:
+    """The estimator, what it is given beforehand, and whether that differs between members."""
+    prepare = {"exact": exact_extra, "orbit": orbit_extra}.get(estimator)
+    extra, swept = (None, False) if prepare is None else for_members(prepare, task, network)
+    if estimator == "independent" and working_dtype() == jnp.float32 and fused.available():
+        if fused.applies(task, network, members):
+            return fused.sampled, extra, swept
+    return ESTIMATORS[estimator], extra, swept
+
+
+def _make_setting(
+    task: Discrimination,
+    network: Network,
+    extra: Any,
+    extra_swept: bool,
+    rate: Any,
+    seed: int | tuple[int, ...],
+    count: int,
+) -> Setting:
+    def to_working(leaf: Any) -> jax.Array:
+        leaf = np.asarray(leaf)
+        floating = np.issubdtype(leaf.dtype, np.floating)
+        return jnp.asarray(leaf, working_dtype() if floating else leaf.dtype)
+
+    model = jax.tree.map(to_working, (task, network, extra))
+    mask = (swept_leaves(task), swept_leaves(network), jax.tree.map(lambda _: extra_swept, extra))
+    swept, fixed = eqx.partition(model, mask)
+    rates = jnp.broadcast_to(jnp.asarray(rate, working_dtype()), (count,))
+    # A number above all members and steps: the shared stream is none of theirs.
+    shared_key = jax.random.fold_in(make_key(seed[0] if isinstance(seed, tuple) else seed), 2**31)
+    return Setting(swept, fixed, rates, member_keys(seed, count, STREAM), shared_key)
+
+
+@functools.cache
+def _sharded(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """`advance` or `observe`, with members divided evenly over several devices where possible."""
+    devices = jax.devices()
+    if len(devices) == 1 or count % len(devices):
+        return function
+    each: Any = PartitionSpec("member")
+    same: Any = PartitionSpec()
+    setting = Setting(each, same, each, each, same)
+    state = State(each, same) if function is advance else each
+    mesh = Mesh(devices, ("member",))
+
+    def call(static: Any, *args: Any) -> Any:
+        part = functools.partial(function, static)
+        specs: Any = {"in_specs": (setting, state, same), "out_specs": state}
+        return jax.shard_map(part, mesh=mesh, check_vma=False, **specs)(*args)
+
+    return jax.jit(call, static_argnums=0)
+
+
+def _flow_times(steps: np.ndarray, rate: Any, schedule: Any) -> np.ndarray:
+    """Flow time of each step number: steps × learning rate, summed for a schedule."""
+    if schedule is None:
+        return steps * rate if np.ndim(rate) == 0 else rate[:, None] * steps[None, :]
+    count = max(int(steps[-1]), 1)
+    rates = np.asarray(jax.vmap(schedule)(jnp.arange(count)), dtype=np.float64)
+    return np.concatenate([[0.0], np.cumsum(np.broadcast_to(rates, (count,)))])[steps]
+
+
+def _digest(specification: dict[str, Any]) -> str:
+    """The name of this run in its checkpoints; functions count by their names alone."""
+    plain = {**specification, "precision": str(np.dtype(working_dtype()))}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
