@@ -179,5 +179,5 @@ def test_without_panel_the_command_says_what_to_install(monkeypatch):
     for name in command.NEEDED:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"one without `panel`.*localfields\[app\].*make app"):
+    with pytest.raises(InputError, match=r"The explorer needs panel.*localfields\[app\].*make app"):
         command.run([])

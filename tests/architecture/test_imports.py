@@ -22,7 +22,6 @@ HEAVY = (
     "dask",
     "distributed",
     "sklearn",
-    "tyro",
     "rich",
     "playwright",
     "IPython",

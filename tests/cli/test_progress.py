@@ -75,11 +75,11 @@ def test_durations(seconds, text):
 
 
 def test_figures_move_a_bar(terminal):
-    with reproduce._Bar(terminal, 4) as bar:
-        bar.teller(2, "fig3")("training", 0.25)
-        (task,) = bar.progress.tasks
+    with reproduce.progress_bar(terminal, 4) as bar:
+        reproduce.updater(bar, 2, "fig3")("training", 0.25)
+        (task,) = bar.tasks
         assert (task.completed, task.total) == (2.25, 4)
-        assert "fig3: training" in drawn(bar.progress.get_renderable())
+        assert "fig3: training" in drawn(bar.get_renderable())
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,9 @@ def test_figures_move_a_bar(terminal):
 )
 def test_a_sweep_moves_a_bar(failed, seconds, left, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with sweep._Bar("10 points in 2 runs") as bar:
-        bar.show(SweepProgress(done=4, total=10, found=1, failed=failed, seconds=seconds))
-        (task,) = bar.bar.tasks
+    with sweep.progress_bar("10 points in 2 runs") as bar:
+        assert not bar.disable
+        sweep.update(bar, SweepProgress(done=4, total=10, found=1, failed=failed, seconds=seconds))
+        (task,) = bar.tasks
         assert (task.completed, task.total, task.fields["left"]) == (4, 10, left)
         assert task.description == "10 points in 2 runs"

@@ -104,7 +104,7 @@ def test_ctrl_c_keeps_what_was_done(folder):
         check=False,
         timeout=120,
     )
-    assert done.returncode == 130 and "goes on from there" in done.stderr, done.stderr
+    assert done.returncode == 130 and "the same command resumes it" in done.stderr, done.stderr
     assert lf.Store().digests() == [] and len(os.listdir("runs/checkpoints")) == 1
     done = subprocess.run(
         [SCRIPT, *words], capture_output=True, text=True, check=False, timeout=120

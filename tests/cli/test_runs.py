@@ -95,7 +95,7 @@ def test_list_in_a_terminal_is_a_table(store, capsys, monkeypatch):
 def test_a_long_list_in_a_terminal_is_plain(store, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     for longest, drawn in ((2, False), (3, True)):
-        monkeypatch.setattr("localfields.cli.runs.LONGEST", longest)
+        monkeypatch.setattr("localfields.cli.runs.MOST_ROWS", longest)
         main(["runs", "list"])
         assert ("┃" in capsys.readouterr().out) == drawn
 
@@ -265,8 +265,8 @@ MISTAKES = [
     ("list --store occupied", "The store cannot be read or written at "),
     ("show", "RUN"),
     ("show zz", "No run zz… in"),
-    ("show 0 1", "Unrecognized"),
-    ("rm", "named by their digests"),
+    ("show 0 1", "Unexpected argument '1'"),
+    ("rm", "Name the runs to remove"),
     ("rm zz --yes", "No run zz… in"),
     ("verify zz", "No run zz… in"),
     ("export zz --out x.nc", "No run zz… in"),

@@ -272,7 +272,7 @@ def test_interrupting_the_command(tmp_path, figures, capsys, monkeypatch):
             ]
         )
     assert stop.value.code == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command resumes it" in capsys.readouterr().err
 
 
 def test_a_figure_of_another_scale_is_made_again(tmp_path):

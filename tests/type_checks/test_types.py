@@ -35,7 +35,7 @@ PYRIGHT = {
 MYPY = """[mypy]
 follow_imports = silent
 python_version = 3.11
-[mypy-bokeh.*,dask.*,diffrax.*,distributed.*,equinox.*,lineax.*,matplotlib.*,optax.*,optimistix.*,pandas.*,panel.*,rich.*,scipy.*,sklearn.*,tyro.*,xarray.*,zarr.*]
+[mypy-bokeh.*,dask.*,diffrax.*,distributed.*,equinox.*,lineax.*,matplotlib.*,optax.*,optimistix.*,pandas.*,panel.*,rich.*,scipy.*,sklearn.*,xarray.*,zarr.*]
 follow_imports = skip
 """
 

@@ -1,4 +1,4 @@
-"""The command line: a thin shell. Each command's module is imported when that command is asked for."""
+"""The command line. Each command's module is imported when that command is called."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 COMMANDS = {
     "app": "Open the explorer in a browser: turn the gain and watch a receptive field being born.",
-    "baseline": "Fit ICA, PCA, sparse coding, a Boltzmann machine or an autoencoder, and look at its fields.",
-    "predict": "Say whether a receptive field will become localized, where, when and why, without training.",
-    "reproduce": "Redraw the paper's figures and hold every published number against the exact one.",
-    "run": "Carry out an experiment, from a file or from options, and keep its result in a store.",
+    "baseline": "Fit ICA, PCA, sparse coding, a Boltzmann machine or an autoencoder to samples.",
+    "predict": "Say whether a field will become localized, where, when and why, without training.",
+    "reproduce": "Redraw the paper's figures and compare every published number with the exact one.",
+    "run": "Run an experiment, from a file or from options, and store its result.",
     "runs": "List, show, export, verify and remove stored runs.",
     "sample": "Draw samples of a stimulus, to a file or as a picture.",
     "sweep": "Repeat an experiment over values of its fields and over seeds, here or on a cluster.",
@@ -30,7 +30,7 @@ commands:
 {commands}
 
 options:
-  --plugin MODULE   import a module (or a .py file) of your own first; its stimuli join the others
+  --plugin MODULE   first import a module (or .py file) of your own, with stimuli, networks, …
   --version         print the version
   -h, --help        print this, or after a command that command's options
 """
@@ -44,12 +44,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     leave_checks_out()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal without ξ and ∞ gets question marks, not a traceback
+            # A terminal without ξ and ∞ gets question marks, not a traceback.
+            stream.reconfigure(errors="replace")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _tell
+            warnings.showwarning = _print_warning
             _dispatch(list(sys.argv[1:] if argv is None else argv))
     except InputError as error:
         print(f"localfields: {error}", file=sys.stderr)
@@ -58,48 +57,40 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("localfields: interrupted.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader went away: nothing to tell
+        # The reader of our output has gone (`| head`), which is no mistake.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
 
 
-def _tell(message: Warning | str, *_: Any, **__: Any) -> None:
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"localfields: warning: {message}", file=sys.stderr)
 
 
 def _dispatch(argv: list[str]) -> None:
-    from ..errors import Said, refuse, unknown
+    from ..errors import InputError, unknown_name
 
-    plugins = []
-    argv = [
-        part
-        for word in argv
-        for part in (word.split("=", 1) if word.startswith("--plugin=") else [word])
-    ]
-    while "--plugin" in argv:
-        place = argv.index("--plugin")
-        if place + 1 == len(argv):
-            refuse(
-                "`--plugin`",
-                Said("nothing"),
-                "followed by a module",
-                "For example --plugin my_stimuli.",
-            )
-        plugins.append(argv[place + 1])
-        del argv[place : place + 2]
-    if not argv or argv[0] in ("-h", "--help"):
-        listed = "\n".join(f"  {name:<17} {meaning}" for name, meaning in COMMANDS.items())
-        print(USAGE.format(commands=listed), end="")
-        return
-    if argv[0] == "--version":
+    plugins, words = [], []
+    rest = iter(argv)
+    for word in rest:  # --plugin may stand anywhere
+        if word == "--plugin":
+            plugins.append(next(rest, ""))
+        elif word.startswith("--plugin="):
+            plugins.append(word.partition("=")[2])
+        else:
+            words.append(word)
+    if "" in plugins:
+        raise InputError("--plugin needs a module, for example --plugin my_stimuli.")
+    if not words or words[0] in ("-h", "--help"):
+        commands = "\n".join(f"  {name:<17} {meaning}" for name, meaning in COMMANDS.items())
+        print(USAGE.format(commands=commands), end="")
+    elif words[0] == "--version":
         from .. import __version__
 
         print(f"localfields {__version__}")
-        return
-    if argv[0] not in COMMANDS:
-        unknown("The command", argv[0], COMMANDS)
-    from ._options import load_plugins
+    elif words[0] not in COMMANDS:
+        raise unknown_name("command", words[0], COMMANDS)
+    else:
+        from .._start import load_plugins
 
-    load_plugins(plugins)
-    importlib.import_module(f".{argv[0]}", __name__).run(argv[1:])
+        load_plugins(plugins)
+        importlib.import_module(f".{words[0]}", __name__).run(words[1:])

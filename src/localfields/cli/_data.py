@@ -1,87 +1,83 @@
-"""Files of data at the command line: their names come first, one a class, and options say how they are read."""
+"""Files of data at the command line: they are named first, one per class; options follow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import Said, refuse
-from ._options import Option, changed, field_options, option
+from ..errors import InputError, show
+from ._options import Option, field_options, given
 
-BLURS = "0,1"
+DEFAULT_BLUR = "0,1"
 
 
 def leading_files(argv: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The files that a command line begins with; none where its first word is no file, or the name of something."""
+    """The files that a command line begins with, if its first word is a file and not one of `names`."""
     from ..stimuli._load import SUFFIXES
 
-    words = []
-    for word in argv:
-        if word.startswith("-"):
-            break
-        words.append(word)
-    if not words or words[0] in names:
+    count = next((i for i, word in enumerate(argv) if word.startswith("-")), len(argv))
+    files = list(argv[:count])
+    if not files or files[0] in names:
         return []
-    first = words[0].rpartition(":")[0] or words[0]
-    looks = any(name.lower().endswith(SUFFIXES) for name in (first, words[0]))
-    return words if looks or "/" in words[0] or Path(words[0]).exists() else []
+    # `data.npz:x` names one array of a file.
+    path = files[0].rpartition(":")[0] or files[0]
+    has_suffix = any(name.lower().endswith(SUFFIXES) for name in (path, files[0]))
+    return files if has_suffix or "/" in files[0] or Path(files[0]).exists() else []
 
 
 def data_options() -> dict[str, Option]:
-    """How files are read: the fields of `Samples` but for the file, and what makes two classes of one file."""
+    """How files are read: the fields of `Samples`, and what makes several classes of one file."""
     from ..stimuli import Samples
 
-    own = field_options(Samples)
-    blur = f"of one file: its samples blurred by each of these widths, in sites, are the classes; {BLURS} if left out"
-    classes = own["classes"]
-    own["classes"] = option(
-        str, "", "of one file: labels, one number a sample; each is a class", classes[3]
-    )
-    del own["data"], own["chosen"]
-    return {"blur": option(str, "", blur, "SIGMA,…"), **own}
+    options = field_options(Samples)
+    del options["data"], options["chosen"]
+    labels = "one file: labels, one number per sample; each is a class"
+    options["classes"] = Option(labels, options["classes"].metavar)
+    blur = f"one file: its samples blurred by each of these widths, in sites, are the classes (default: {DEFAULT_BLUR})"
+    return {"blur": Option(blur, "SIGMA,…"), **options}
 
 
 def read_files(
-    files: Sequence[str], own: dict[str, Option], task: dict[str, Option], values: dict[str, Any]
+    files: Sequence[str],
+    options: Mapping[str, Option],
+    task_options: Mapping[str, Option],
+    values: dict[str, Any],
 ) -> Any:
-    """The task of some files, from options that are taken out of `values`: a file, a label or a blur a class."""
+    """The task of some files, whose classes are files, labels or blurs.
+
+    The options are taken out of `values`.
+    """
     from .. import data
     from .._spec import parse_fields
     from ..stimuli import Samples
     from ..tasks import Discrimination
 
-    given = changed(own, values)
-    blur, labels = given.pop("blur", None), given.pop("classes", "")
-    read, said = parse_fields(Samples, given), parse_fields(Discrimination, changed(task, values))
+    texts = given(options, values)
+    blur, labels = texts.pop("blur", ""), texts.pop("classes", "")
+    settings = parse_fields(Samples, texts)
     if len(files) > 1 and (labels or blur):
         name = "--classes" if labels else "--blur"
-        refuse(
-            f"`{name}`",
-            Said(f"with {len(files)} files"),
-            "an option of one file",
-            "Each file is a class already.",
-        )
+        raise InputError(f"{name} needs one file, got {len(files)}. Each file is a class already.")
     if labels and blur:
-        refuse("`--blur`", Said("with --classes"), "left out", "Labels are the classes already.")
+        raise InputError("Give --classes or --blur, not both: the labels are the classes already.")
     if labels:
-        found = data.labelled(files[0], labels, labels="zero-one", **read)
+        task = data.labelled(files[0], labels, labels="zero-one", **settings)
     elif len(files) > 1:
-        found = data.sources(*files, **read)
+        task = data.sources(*files, **settings)
     else:
-        found = data.blurs(
-            data.sources(files[0], files[0], **read).stimuli[0], _widths(blur or BLURS)
-        )
-    return found.replace(**said)
+        stimulus = data.sources(files[0], files[0], **settings).stimuli[0]
+        task = data.blurs(stimulus, _widths(blur or DEFAULT_BLUR))
+    return task.replace(**parse_fields(Discrimination, given(task_options, values)))
 
 
 def _widths(text: str) -> list[float]:
     try:
-        each = [float(part) for part in text.split(",")]
+        widths = [float(part) for part in text.split(",")]
     except ValueError:
-        each = []
-    if len(set(each)) < max(2, len(each)):
-        refuse(
-            "`--blur`", text, "two or more different widths, 0 for none", "For example --blur 0,1."
+        widths = []
+    if len(set(widths)) < max(2, len(widths)):
+        raise InputError(
+            f"--blur must be two or more different widths, got {show(text)}. For example --blur 0,1."
         )
-    return each
+    return widths

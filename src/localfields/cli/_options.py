@@ -1,142 +1,211 @@
-"""From the fields of a specification to command-line options, by way of tyro."""
+"""Command-line options, made from the declared fields of specifications and read with argparse."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import dataclasses
 import inspect
-import io
 import re
+import shutil
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any, NoReturn
 
-import tyro
-
-from .._start import load_plugins as load_plugins
-from .._start import use_compilation_cache as use_compilation_cache
-from ..errors import InputError, unknown
+from ..errors import InputError, unknown_name
 
 
-def working(words: str) -> Any:
-    """Show that one indivisible piece of work is under way, where somebody looks."""
-    from rich.console import Console
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One option of a command.
 
-    console = Console(stderr=True)
-    return console.status(words) if console.is_terminal else contextlib.nullcontext()
-
-
-Option = tuple[Any, Any, str, str | None]
-
-
-def option(annotation: Any, default: Any, help: str, metavar: str | None = None) -> Option:
-    """One option of a command's own: type, default, meaning."""
-    return annotation, default, help, metavar
-
-
-def spec_command(cls: type[Any], options: Mapping[str, Option], run: Callable) -> Callable:
-    """Make a function whose signature is the fields of `cls` and then `options`, for tyro to read.
-
-    The fields arrive as text and are parsed by their own kinds, so that a mistake gets the same message as in Python.
+    Args:
+        help: Its meaning, in a few words.
+        metavar: What stands for its value in the help.
+        default: Its value if it is not given; False makes a flag. An option without a default is
+            passed on only if it is given.
+        convert: Makes the value from its text.
+        choices: The only legal values.
+        required: Whether it must be given.
+        repeated: Whether it may be given several times; the value is the list of all.
+        positional: "1" or "*" for an argument without a name, given once or any number of times.
     """
-    from .._spec import from_text
 
-    own = field_options(cls)
+    help: str
+    metavar: str | None = None
+    default: Any = None
+    convert: Callable[[str], Any] = str
+    choices: Sequence[str] | None = None
+    required: bool = False
+    repeated: bool = False
+    positional: str = ""
 
-    def command(**values: Any) -> None:
-        run(from_text(cls, changed(own, values)), **values)
 
-    return with_options(command, {**own, **options}, cls)
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A function of keywords, its options by group and name, and its help text."""
+
+    run: Callable[..., None]
+    groups: Mapping[str, Mapping[str, Option]]
+    about: str
+
+
+STORE = Option("folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH", default="")
+OVERWRITE = Option("replace files that exist", default=False)
 
 
 def field_options(cls: type[Any]) -> dict[str, Option]:
-    """The fields of a class as options, each a text; arrays and lists of other values are for Python."""
+    """The fields of a class as options whose texts the fields' own kinds parse.
+
+    So a mistake gets the same message as in Python. Arrays and lists of other specifications cannot
+    be typed and have no option.
+    """
     from .._spec import fields
 
-    own = {}
+    options = {}
     for field in fields(cls):
         if field.kind.typed:
+            text = field.kind.text(field.default)
             help = f"{field.symbol}: {field.help}" if field.symbol else field.help
-            own[field.name] = option(str, field.kind.text(field.default), help, field.kind.metavar)
-    return own
+            options[field.name] = Option(
+                f"{help} (default: {text})" if text else help, field.kind.metavar
+            )
+    return options
 
 
-def changed(own: Mapping[str, Option], values: dict[str, Any]) -> dict[str, str]:
-    """Take out of `values` the options in `own`, and return those that differ from their defaults."""
-    given = {name: values.pop(name) for name in own}
-    return {name: text for name, text in given.items() if text != own[name][1]}
-
-
-def with_options(command: Any, options: Mapping[str, Option], cls: type[Any]) -> Callable:
-    """Give a function of keywords the signature that tyro reads, and the name and words of a class."""
-    from .._spec import name_of
-
-    parameters = [_parameter(name, *parts) for name, parts in options.items()]
-    command.__signature__ = inspect.Signature(parameters)
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    command.__doc__ = inspect.getdoc(cls)
-    command.__name__ = name_of(cls).replace("-", "_")
-    return command
-
-
-def _parameter(
-    name: str, annotation: Any, default: Any, help: str, metavar: str | None
-) -> inspect.Parameter:
-    note = tyro.conf.arg(help=help, metavar=metavar) if metavar else tyro.conf.arg(help=help)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=Annotated[annotation, note])
+def given(options: Mapping[str, Option], values: dict[str, Any]) -> dict[str, Any]:
+    """Take out of `values` those of `options`."""
+    return {name: values.pop(name) for name in options if name in values}
 
 
 def run_one_of(
-    commands: Mapping[str, Callable], argv: Sequence[str], prog: str, what: str, description: str
+    commands: Mapping[str, Command], argv: Sequence[str], prog: str, noun: str, about: str
 ) -> None:
-    """Run the command named first in `argv`, or print the list of them."""
+    """Run the command named first in `argv`, or list them."""
     if not argv or argv[0] in ("-h", "--help"):
-        print(f"usage: {prog} {what.upper()} [OPTIONS]\n\n{description}\n")
+        print(f"usage: {prog} {noun.upper()} [OPTIONS]\n\n{about}\n")
         for name, command in commands.items():
-            print(f"  {name:<20} {_first_sentence(command)}")
+            summary = inspect.cleandoc(command.about).split("\n\n")[0].replace("\n", " ")
+            print(f"  {name:<20} {summary if len(summary) <= 96 else summary[:95] + '…'}")
         print(f"\nOptions of one: {prog} NAME --help")
+    elif argv[0] not in commands:
+        raise unknown_name(noun, argv[0], commands)
+    else:
+        run_command(commands[argv[0]], argv[1:], f"{prog} {argv[0]}")
+
+
+def run_command(command: Command, argv: Sequence[str], prog: str) -> None:
+    """Read the options of a command and run it, or print its help.
+
+    Raises:
+        InputError: If an option is unknown, lacks its value, or has an illegal one.
+    """
+    parser = _parser(command, prog)
+    if any(word in ("-h", "--help") for word in argv):
+        print(parser.format_help(), end="")
         return
-    if argv[0] not in commands:
-        unknown(f"The {what}", argv[0], commands)
-    run_command(commands[argv[0]], argv[1:], f"{prog} {argv[0]}")
+    words = _join_values(argv, parser, prog)
+    # Intermixed, so that arguments may stand before and after options: `runs list a=1 --store x b=2`.
+    values, extra = parser.parse_known_intermixed_args(words)
+    if extra:
+        raise InputError(f"Unexpected argument {extra[0]!r}. See `{prog} --help`.")
+    command.run(**vars(values))
 
 
-def _first_sentence(command: Callable) -> str:
-    text = (command.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
-    return text if len(text) <= 96 else text[:95] + "…"
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print below a usage text before it exits."""
+        raise InputError(f"{message[0].upper()}{message[1:]}. See `{self.prog} --help`.")
 
 
-def run_command(command: Callable, argv: Sequence[str], prog: str) -> None:
-    """Parse with tyro and run. What tyro finds wrong is told in one line, like every other mistake."""
-    names = [name.replace("_", "-") for name in inspect.signature(command).parameters]
+def _parser(command: Command, prog: str) -> _Parser:
+    every = [pair for group in command.groups.values() for pair in group.items()]
+    named = "".join(
+        f" {option.metavar}" if option.positional == "1" else f" [{option.metavar} …]"
+        for _, option in every
+        if option.positional
+    )
+    parser = _Parser(
+        prog,
+        usage=f"{prog}{named} [OPTIONS]",
+        description=_description(command.about),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for title, options in command.groups.items():
+        group = parser if title == "options" else parser.add_argument_group(title)
+        for name, option in options.items():
+            _add(group, name, option)
+    return parser
+
+
+def _add(group: Any, name: str, option: Option) -> None:
+    """Add an option, or a positional argument, to a group of a parser."""
+    flag = f"--{name.replace('_', '-')}"
+    help = option.help.replace("%", "%%")
+    if option.positional:
+        nargs = "*" if option.positional == "*" else None
+        group.add_argument(name, nargs=nargs, help=help, metavar=option.metavar)
+    elif option.default is False:
+        group.add_argument(flag, dest=name, action="store_true", help=help)
+        off = f"--no-{name.replace('_', '-')}"
+        group.add_argument(off, dest=name, action="store_false", help=argparse.SUPPRESS)
+    else:
+        if option.default not in (None, "", []):
+            help = f"{help} (default: {option.default})"
+        group.add_argument(
+            flag,
+            dest=name,
+            action="append" if option.repeated else "store",
+            default=argparse.SUPPRESS if option.default is None else option.default,
+            type=option.convert,
+            choices=option.choices,
+            required=option.required,
+            help=help,
+            metavar=option.metavar,
+        )
+
+
+def _description(about: str) -> str:
+    """A docstring up to its sections, wrapped; indented lines are examples and stay as they are."""
+    text = re.split(r"\n\n(?:Args|Example|Raises|Returns):", inspect.cleandoc(about))[0]
+    width = min(shutil.get_terminal_size().columns - 2, 100)
+    return "\n\n".join(
+        part if part.startswith(" ") else textwrap.fill(part, width) for part in text.split("\n\n")
+    )
+
+
+def _join_values(argv: Sequence[str], parser: argparse.ArgumentParser, prog: str) -> list[str]:
+    """Words in which `--labels -1,1` is `--labels=-1,1` and `--batch_size` is `--batch-size`.
+
+    argparse would take a value such as -1,1 or -1e3 for another option.
+
+    Raises:
+        InputError: If an option is unknown.
+    """
+    # The table of options is not public, but has been there since the first argparse.
+    actions = parser._option_string_actions
+    visible = [flag for flag, action in actions.items() if action.help != argparse.SUPPRESS]
+    words: list[str] = []
     for word in argv:
-        flag = word.removeprefix("--").partition("=")[0]
-        known = flag.replace("_", "-") in [*names, *(f"no-{name}" for name in names), "help"]
-        if word.startswith("--") and not known:
-            unknown(f"An option of `{prog}`", f"--{flag}", [f"--{name}" for name in names])
-    wanted_help = any(word in ("-h", "--help") for word in argv)
-    captured = io.StringIO()
-    parsed: dict[str, Any] = {}
-    keep = _signed_as(command, lambda **values: parsed.update(values))
-    try:
-        with contextlib.nullcontext() if wanted_help else contextlib.redirect_stderr(captured):
-            tyro.cli(keep, args=list(argv), prog=prog)
-    except SystemExit as stop:
-        if stop.code in (0, None):
-            return
-        raise InputError(_one_line(captured.getvalue(), prog)) from None
-    command(**parsed)
+        flag, equals, value = word.partition("=")
+        before = actions.get(words[-1]) if words else None
+        takes_value = before is not None and before.nargs is None
+        if takes_value and re.match("-[^-]", word):
+            words[-1] += f"={word}"
+        elif word.startswith("-") and len(word) > 1:
+            flag = flag.replace("_", "-")
+            if flag not in actions:
+                raise unknown_name(f"option of `{prog}`", flag, visible)
+            words.append(f"{flag}{equals}{value}")
+        else:
+            words.append(word)
+    return words
 
 
-def _signed_as(command: Callable, function: Any) -> Callable:
-    function.__signature__ = inspect.signature(
-        command, eval_str=True
-    )  # names are those of the command's module
-    function.__annotations__ = inspect.get_annotations(command, eval_str=True)
-    function.__doc__, function.__name__ = command.__doc__, command.__name__
-    return function
+def working(text: str) -> Any:
+    """Show on a terminal that one indivisible piece of work is under way."""
+    from rich.console import Console
 
-
-def _one_line(box: str, prog: str) -> str:
-    text = re.sub(r"\x1b\[[0-9;]*m|[─│╭╮╰╯━┃┏┓┗┛├┤]|-{4,}", " ", box)
-    text = " ".join(text.replace("For full helptext, run", "For all options, run").split())
-    return text or f"the options could not be read. For all options, run {prog} --help."
+    console = Console(stderr=True)
+    return console.status(text) if console.is_terminal else contextlib.nullcontext()

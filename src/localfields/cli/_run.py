@@ -1,4 +1,4 @@
-"""What the commands that make a run share: options of networks, a live table, and where the result goes."""
+"""What the commands that make a run share: their options, a live table, and where results go."""
 
 from __future__ import annotations
 
@@ -7,62 +7,65 @@ from pathlib import Path
 from typing import Any
 
 from .._spec import name_of, registered
-from ._options import Option, changed, field_options, option
+from ._options import OVERWRITE, Option, field_options, given
 
 OUTPUT = {
-    "out": option(str, "", "file to write: .npz, .nc (netCDF) or .csv", "PATH"),
-    "plot": option(bool, False, "draw a picture, beside --out or named after the stimulus"),
-    "overwrite": option(bool, False, "replace files that exist"),
+    "out": Option("file to write: .npz, .nc (netCDF) or .csv", "PATH", default=""),
+    "plot": Option("draw a picture, beside --out or named after the stimulus", default=False),
+    "overwrite": OVERWRITE,
 }
 
+Groups = dict[str, dict[str, Option]]
 
-def experiment_options(cls: Any) -> dict[str, dict[str, Option]]:
-    """The options that make an experiment on a stimulus, by the part of it whose fields they are."""
+
+def experiment_options(cls: Any) -> Groups:
+    """The options that make an experiment on a stimulus of this class, by group.
+
+    The order of the groups is that of the axes of a sweep.
+    """
     from ..experiments import Experiment, Training
     from ..experiments.texts import DEFAULT_NETWORK
     from ..tasks import Discrimination
 
-    network = {
-        "network": option(
-            str, DEFAULT_NETWORK, "architecture; its own options follow below", "NAME"
-        )
-    }
+    network = Option(
+        f"one of {', '.join(registered('network'))} (default: {DEFAULT_NETWORK})", "NAME"
+    )
     return {
-        "stimuli": field_options(cls),
-        "method": field_options(Training),
-        "": {"precision": field_options(Experiment)["precision"], **network},
+        "stimulus": field_options(cls),
+        "training": field_options(Training),
+        "experiment": {"precision": field_options(Experiment)["precision"], "network": network},
         "task": field_options(Discrimination),
         "network": _network_options(),
     }
 
 
 def _network_options() -> dict[str, Option]:
-    """The fields of every network, as options that are empty unless given."""
-    found = {}
-    for cls in registered("network").values():
-        for name, (kind, default, help, metavar) in field_options(cls).items():
-            found[name] = option(
-                kind, "", f"{help} (the network's own default: {default})", metavar
-            )
-    return found
+    """The fields of every network; the help says whose they are."""
+    variants: dict[str, dict[Option, list[str]]] = {}
+    for network, cls in registered("network").items():
+        for name, option in field_options(cls).items():
+            variants.setdefault(name, {}).setdefault(option, []).append(network)
+    merged = {}
+    for name, owners in variants.items():
+        parts = [f"{option.help} [{', '.join(networks)}]" for option, networks in owners.items()]
+        metavars = {option.metavar for option in owners}
+        metavar = metavars.pop() if len(metavars) == 1 else "NAME"
+        merged[name] = Option("; ".join(parts), metavar)
+    return merged
 
 
-def joined(parts: dict[str, dict[str, Option]]) -> dict[str, Option]:
-    """The options of all parts."""
-    return {name: one for part in parts.values() for name, one in part.items()}
-
-
-def read_experiment(cls: Any, options: dict[str, Option], values: dict[str, Any]) -> Any:
-    """The experiment that some options tell, which are taken out of `values`."""
+def read_experiment(cls: Any, groups: Groups, values: dict[str, Any]) -> Any:
+    """The experiment that the options of some groups specify; they are taken out of `values`."""
     from ..experiments.texts import experiment_of
 
-    return experiment_of({"stimulus": name_of(cls), **changed(options, values)})
+    texts = {name: text for group in groups.values() for name, text in given(group, values).items()}
+    return experiment_of({"stimulus": name_of(cls), **texts})
 
 
 def output_files(
     name: str, out: str, plot: bool, overwrite: bool, suffixes: tuple[str, ...] = ()
 ) -> tuple[Path | None, Path | None]:
-    """Where arrays (or what else has one of the suffixes) and a picture are to go, checked before all computing."""
+    """The paths of a result and of its picture, if wanted, checked before anything is computed."""
     from .._files import check_target
     from ..store.export import SUFFIXES
 
@@ -76,28 +79,24 @@ def output_files(
 
 
 def show_run(run: Any, target: Path | None, picture: Path | None) -> None:
-    """Print what a run is, and write what was asked for."""
+    """Print a run and how long it took, and write what was asked for."""
     from ..plots.trajectory import save_overview
 
-    print(run)
     compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
-    print(
-        f"  ran in {seconds:.1f} s"
-        if compiled is None
-        else f"  compiled in {compiled:.1f} s, ran in {seconds:.1f} s"
-    )
+    compilation = "" if compiled is None else f"compiled in {compiled:.1f} s, "
+    print(f"{run}\n  {compilation}ran in {seconds:.1f} s")
     write_run(run, target, picture, save_overview)
 
 
 def write_run(
     run: Any, target: Path | None, picture: Path | None, save: Callable[[Any, Path], Any]
 ) -> None:
-    """Write what was asked for, the picture as `save` draws it."""
+    """Write the result and the picture that `save` draws, where they are asked for."""
     from .._files import publish
     from ..store.export import export
 
     if target is not None:
-        export(run, target, overwrite=True)  # whether it may be replaced was asked before
+        export(run, target, overwrite=True)  # `output_files` has checked that this is allowed
         print(f"wrote {target}")
     if picture is not None:
         publish(picture, lambda path: save(run, path))
@@ -105,16 +104,13 @@ def write_run(
 
 
 class LiveTable:
-    """Step, flow time, IPR and loss while training runs; nothing where nobody looks."""
+    """Step, flow time, IPR and loss while training runs; nothing unless on a terminal."""
 
     def __init__(self, console: Any):
         from rich.live import Live
 
-        self.live = (
-            Live(console=console, refresh_per_second=8, transient=True)
-            if console.is_terminal
-            else None
-        )
+        live = Live(console=console, refresh_per_second=8, transient=True)
+        self.live = live if console.is_terminal else None
 
     def __enter__(self) -> LiveTable:
         if self.live is not None:

@@ -1,25 +1,19 @@
-"""`localfields baseline`: the fields that another method learns from samples of a stimulus, without labels."""
+"""`localfields baseline`: the fields that an unsupervised method learns from samples of a stimulus."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._spec import Shape, fields, from_text, name_of, parse_fields, registered
-from ..errors import InputError, unknown
+from .._start import use_compilation_cache
+from ..errors import InputError, unknown_name
 from ..experiments.texts import read_classes
 from ._data import leading_files
-from ._options import (
-    changed,
-    field_options,
-    run_one_of,
-    use_compilation_cache,
-    with_options,
-    working,
-)
+from ._options import Command, field_options, given, run_one_of, working
 from ._run import OUTPUT, output_files, write_run
 
-ABOUT = """Fit a method that learns without labels to samples of a stimulus, and say which of its fields are localized:
+ABOUT = """Fit an unsupervised method to samples of a stimulus, and say which of its fields are localized:
 
   localfields baseline ica kur --k 3
   localfields baseline ica mydata.npy
@@ -29,16 +23,14 @@ A parameter with several values, as --xi 1,3, makes a mixture of classes, as a n
 
 def run(argv: Sequence[str]) -> None:
     """Offer every registered baseline, and for each every registered stimulus."""
-    from .. import baselines as baselines
-    from .. import stimuli as stimuli
-
-    known = registered("baseline")
+    baselines = registered("baseline")
     if not argv or argv[0] in ("-h", "--help"):
-        run_one_of(known, [], "localfields baseline", "method", ABOUT)
+        commands = {name: Command(print, {}, cls.__doc__ or "") for name, cls in baselines.items()}
+        run_one_of(commands, [], "localfields baseline", "method", ABOUT)
         return
-    name = full_name(argv[0], known)
+    name = full_name(argv[0], baselines)
     commands = {
-        stimulus: _command(known[name], cls) for stimulus, cls in registered("stimulus").items()
+        stimulus: _command(baselines[name], cls) for stimulus, cls in registered("stimulus").items()
     }
     rest = list(argv[1:])
     if files := leading_files(rest, list(commands)):
@@ -46,47 +38,49 @@ def run(argv: Sequence[str]) -> None:
     run_one_of(commands, rest, f"localfields baseline {name}", "stimulus", ABOUT)
 
 
-def full_name(word: str, known: Mapping[str, Any]) -> str:
+def full_name(name: str, known: Iterable[str]) -> str:
     """The method of that name, or the only one of whose name it is a part: `ica` is `fast-ica`."""
-    alike = [name for name in known if word in name.split("-")]
-    if word not in known and len(alike) == 1:
-        return alike[0]
-    if word not in known:
-        unknown("The method", word, known)
-    return word
+    alike = [other for other in known if name in other.split("-")]
+    if name not in known and len(alike) != 1:
+        raise unknown_name("method", name, known)
+    return name if name in known else alike[0]
 
 
-def _command(method: Any, cls: Any) -> Any:
+def _command(method: Any, cls: Any) -> Command:
     from ..experiments import Fit
     from ..tasks import Discrimination
 
-    own, of_method = field_options(cls), field_options(method)
-    of_fit = {name: one for name, one in field_options(Fit).items() if name != "baseline"}
-    of_task = {
-        name: one for name, one in field_options(Discrimination).items() if name == "proportions"
-    }
+    stimulus_options, method_options = field_options(cls), field_options(method)
+    fit_options = field_options(Fit)
+    del fit_options["baseline"]
+    task_options = {"proportions": field_options(Discrimination)["proportions"]}
 
     def command(**values: Any) -> None:
-        classes = _read_classes(cls, changed(own, values))
-        task = Discrimination(*classes, **parse_fields(Discrimination, changed(of_task, values)))
-        baseline = from_text(method, changed(of_method, values))
-        _fit(task, from_text(Fit, changed(of_fit, values)).replace(baseline=baseline), **values)
+        classes = _read_classes(cls, given(stimulus_options, values))
+        settings = parse_fields(Discrimination, given(task_options, values))
+        fit = from_text(Fit, given(fit_options, values))
+        baseline = from_text(method, given(method_options, values))
+        _fit(Discrimination(*classes, **settings), fit.replace(baseline=baseline), **values)
 
-    return with_options(command, {**own, **of_method, **of_fit, **of_task, **OUTPUT}, cls)
+    groups = {
+        "stimulus": {**stimulus_options, **task_options},
+        "method": {**method_options, **fit_options},
+        "output": OUTPUT,
+    }
+    return Command(command, groups, cls.__doc__)
 
 
-def _read_classes(cls: Any, given: dict[str, str]) -> list[Any]:
-    """The classes, of which one is enough here: a mixture of a law with itself is that law."""
+def _read_classes(cls: Any, texts: dict[str, str]) -> list[Any]:
+    """The classes; one stimulus is enough, since a mixture of it with itself is the same."""
     kinds = {field.name: field.kind for field in fields(cls)}
     try:
-        one = from_text(cls, given)
+        stimulus = from_text(cls, texts)
     except InputError:
-        if not any(
-            "," in text for name, text in given.items() if not isinstance(kinds[name], Shape)
-        ):
+        may_differ = [text for name, text in texts.items() if not isinstance(kinds[name], Shape)]
+        if not any("," in text for text in may_differ):
             raise
-        return read_classes(cls, given)
-    return [one, one]
+        return read_classes(cls, texts)
+    return [stimulus, stimulus]
 
 
 def _fit(task: Any, method: Any, out: str, plot: bool, overwrite: bool) -> None:
@@ -97,33 +91,32 @@ def _fit(task: Any, method: Any, out: str, plot: bool, overwrite: bool) -> None:
     target, picture = output_files("-".join(names), out, plot, overwrite)
     use_compilation_cache()
     with working(f"fitting {names[0]} to {method.samples} samples"):
-        found = Experiment(task, method=method).run()
-    _print(found, method)
-    write_run(found, target, picture, save_fields)
+        run = Experiment(task, method=method).run()
+    _print(run, method)
+    write_run(run, target, picture, save_fields)
 
 
-def _print(found: Any, method: Any) -> None:
+def _print(run: Any, method: Any) -> None:
     import numpy as np
     from rich.console import Console
     from rich.table import Table
 
     from ..trajectory import localized_from
 
-    size = int(np.prod(found.shape))
-    several = found.num_members > 1
-    ipr, peak = found.ipr[:, -1], found.peak[:, -1]
+    size = int(np.prod(run.shape))
+    several = run.num_members > 1
+    ipr, peak = run.ipr[:, -1], run.peak[:, -1]
     local = np.nan_to_num(ipr) > localized_from(size)
     table = Table(*(["fit"] * several), "component", "IPR", "peak", "localized")
     for m, k in np.ndindex(*ipr.shape):
-        place = str(peak[m, k]) if len(found.shape) == 1 else ", ".join(map(str, peak[m, k]))
-        table.add_row(
-            *([str(m)] * several), str(k), f"{ipr[m, k]:.3f}", place, "yes" if local[m, k] else "no"
-        )
+        site = str(peak[m, k]) if len(run.shape) == 1 else ", ".join(map(str, peak[m, k]))
+        localized = "yes" if local[m, k] else "no"
+        table.add_row(*([str(m)] * several), str(k), f"{ipr[m, k]:.3f}", site, localized)
     Console().print(table)
     print(
         f"{local.sum()} of {local.size} fields localized (IPR above {localized_from(size):.3f}); "
         f"median IPR {np.nanmedian(ipr):.3f}, from {np.nanmin(ipr):.3f} to {np.nanmax(ipr):.3f}"
     )
-    ends = ", ".join(dict.fromkeys(map(str, found.outcome)))
-    seconds = found.manifest["run_seconds"]
+    ends = ", ".join(dict.fromkeys(map(str, run.outcome)))
+    seconds = run.manifest["run_seconds"]
     print(f"{method.baseline} on {method.samples:,} samples: {ends}; {seconds:.1f} s")

@@ -1,4 +1,4 @@
-"""`localfields predict`: what theory says of a task, with a picture in the terminal and, if asked, one in a file."""
+"""`localfields predict`: what theory says of a task, with a picture in the terminal or a file."""
 
 from __future__ import annotations
 
@@ -11,33 +11,42 @@ from pathlib import Path
 from typing import Any
 
 from .._spec import Count, name_of, registered
+from .._start import use_compilation_cache
 from ._data import data_options, leading_files, read_files
 from ._options import (
-    changed,
+    OVERWRITE,
+    Command,
+    Option,
     field_options,
-    option,
+    given,
     run_command,
     run_one_of,
-    use_compilation_cache,
-    with_options,
     working,
 )
 from ._run import output_files
 
 OPTIONS = {
-    "starts": option(str, "16", "how many random first fields to follow", "INT"),
-    "seed": option(str, "0", "of the random first fields", "INT"),
-    "out": option(
-        str,
-        "",
+    "starts": Option("how many random initial fields to follow", "INT", default="16"),
+    "seed": Option("seed of the random initial fields", "INT", default="0"),
+    "out": Option(
         "file to write: .json, the report and the predicted field; .html, one page to read",
         "PATH",
+        default="",
     ),
-    "plot": option(
-        bool, False, "draw a page of pictures, beside --out or named after the stimulus"
+    "plot": Option(
+        "draw a page of pictures, beside --out or named after the stimulus", default=False
     ),
-    "overwrite": option(bool, False, "replace files that exist"),
+    "overwrite": OVERWRITE,
 }
+
+ABOUT = """Say whether a neuron that learns to tell the classes of one stimulus family apart becomes
+localized. Give the parameter in which they differ one value per class, label 0 first:
+
+  localfields predict kur --k 10 --xi 1,3
+
+Or give files of your own data: one per class, one with --classes, or one whose blurs are the classes:
+
+  localfields predict short.npy long.npy --out report.html"""
 
 ROWS = 8  # of a picture in the terminal
 MOST_COLUMNS = 60
@@ -45,50 +54,40 @@ SHADES, NEGATIVE_SHADES = " ░▒▓█", " -=≡#"
 
 
 def run(argv: Sequence[str]) -> None:
-    """Offer files of data, and every registered stimulus; its numbers take one value, or one a class."""
-    from .. import stimuli as stimuli
+    """Read files of data, or offer every registered stimulus."""
+    if files := leading_files(argv, list(registered("stimulus"))):
+        command = _file_command(files)
+        run_command(command, argv[len(files) :], f"localfields predict {' '.join(files)}")
+        return
+    commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
+    run_one_of(commands, argv, "localfields predict", "stimulus", ABOUT)
+
+
+def _command(cls: Any) -> Command:
+    from ..experiments.texts import read_task
     from ..tasks import Discrimination
 
-    task_options = field_options(Discrimination)
-    if files := leading_files(argv, list(registered("stimulus"))):
-        return _files(files, argv[len(files) :], task_options)
-    commands = {
-        name: _command(cls, field_options(cls), task_options)
-        for name, cls in registered("stimulus").items()
-    }
-    about = (
-        "Say whether a neuron that learns to tell the classes of one stimulus family apart becomes localized.\n"
-        "Give the parameter in which they differ one value a class, label 0 first:\n"
-        "localfields predict kur --k 10 --xi 1,3\n"
-        "Or give files of your own data: one a class, one with --classes, or one, whose blurs are the classes:\n"
-        "localfields predict short.npy long.npy --out report.html"
-    )
-    run_one_of(commands, argv, "localfields predict", "stimulus", about)
-
-
-def _command(cls: Any, own: Any, task_options: Any) -> Any:
-    from ..experiments.texts import read_task
+    options, task_options = field_options(cls), field_options(Discrimination)
 
     def command(**values: Any) -> None:
-        _predict(read_task(cls, changed({**own, **task_options}, values)), **values)
+        _predict(read_task(cls, given({**options, **task_options}, values)), **values)
 
-    return with_options(command, {**own, **OPTIONS, **task_options}, cls)
+    groups = {"stimulus": options, "task": task_options, "output": OPTIONS}
+    return Command(command, groups, cls.__doc__)
 
 
-def _files(files: list[str], argv: Sequence[str], task_options: Any) -> None:
+def _file_command(files: list[str]) -> Command:
     from ..stimuli import Samples
+    from ..tasks import Discrimination
 
-    own = data_options()
+    options, task_options = data_options(), field_options(Discrimination)
 
     def command(**values: Any) -> None:
-        _predict(
-            read_files(files, own, task_options, values),
-            name=Path(files[0].partition(":")[0]).stem,
-            **values,
-        )
+        task = read_files(files, options, task_options, values)
+        _predict(task, name=Path(files[0].partition(":")[0]).stem, **values)
 
-    with_options(command, {**own, **OPTIONS, **task_options}, Samples)
-    run_command(command, argv, f"localfields predict {' '.join(files)}")
+    groups = {"data": options, "task": task_options, "output": OPTIONS}
+    return Command(command, groups, Samples.__doc__ or "")
 
 
 def _predict(
@@ -106,12 +105,8 @@ def _predict(
         prediction = predict(task, starts=count, seed=first)
     print(_report(prediction, shutil.get_terminal_size().columns))
     if target is not None:
-        publish(
-            target,
-            lambda path: path.write_text(
-                _written(path, prediction, count, first), encoding="utf-8"
-            ),
-        )
+        content = _document(target.suffix, prediction, count, first)
+        publish(target, lambda path: path.write_text(content, encoding="utf-8"))
         print(f"wrote {target}")
     if picture is not None:
         from ..plots.data import prediction_picture
@@ -132,12 +127,12 @@ def _report(prediction: Any, width: int) -> str:
     return "\n".join(lines)
 
 
-def _written(path: Path, prediction: Any, starts: int, seed: int) -> str:
-    if path.suffix == ".json":
+def _document(suffix: str, prediction: Any, starts: int, seed: int) -> str:
+    if suffix == ".json":
         from .. import __version__
 
-        about = {"localfields": __version__, "starts": starts, "seed": seed}
-        document = {**about, **prediction.to_json()}
+        settings = {"localfields": __version__, "starts": starts, "seed": seed}
+        document = {**settings, **prediction.to_json()}
         return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     from ..plots.data import prediction_page
 
@@ -151,8 +146,9 @@ def draw_field(field: Any, width: int) -> list[str]:
     r"""Lines of text that show a receptive field: bars of dots on a ring, shades on a torus.
 
     Args:
-        field: Weights, of the lattice's shape; of three axes the slice through the largest weight is shown.
-        width: Columns of the terminal; of many sites the largest weight of each group is shown.
+        field: Weights, of the lattice's shape; of three axes, the slice through the largest weight
+            is shown.
+        width: Columns of the terminal; of many sites, the largest weight of each group is shown.
 
     Example:
         >>> import numpy as np
@@ -171,16 +167,14 @@ def draw_field(field: Any, width: int) -> list[str]:
 
 
 def _coarse(field: Any, most: int) -> Any:
-    """At most so many values along the longest axis: of each group of sites, the weight of largest size."""
+    """At most so many values along the longest axis: the largest weight of each group of sites."""
     import numpy as np
 
     step = math.ceil(max(field.shape) / most)
     for axis, n in enumerate(field.shape):
         starts = np.arange(0, n, step)
-        top, bottom = (
-            np.maximum.reduceat(field, starts, axis),
-            np.minimum.reduceat(field, starts, axis),
-        )
+        top = np.maximum.reduceat(field, starts, axis)
+        bottom = np.minimum.reduceat(field, starts, axis)
         field = np.where(top >= -bottom, top, bottom)
     return field
 
@@ -193,25 +187,23 @@ def _bars(field: Any, width: int) -> list[str]:
     values = np.repeat(values, max(1, min(6, 2 * columns // len(values))))
     top, bottom = max(0.0, float(values.max())), min(0.0, float(values.min()))
     unit = (top - bottom) / (4 * ROWS) or 1.0
-    heights = np.where(values >= 0, 1, -1) * np.maximum(1, np.rint(np.abs(values) / unit)).astype(
-        int
-    )
+    heights = np.maximum(1, np.rint(np.abs(values) / unit)).astype(int)
+    heights *= np.where(values >= 0, 1, -1)
     above, below = max(0, int(heights.max())), max(0, -int(heights.min()))
-    level = (
-        above - np.arange(-(-(above + below) // 4) * 4)[:, None] - 0.5
-    )  # of each row of dots, zero at the axis
+    num_rows = 4 * math.ceil((above + below) / 4)  # of dots; four make a line of text
+    level = above - np.arange(num_rows)[:, None] - 0.5  # of each row of dots, zero at the axis
     dots = ((level > 0) & (level < heights)) | ((level < 0) & (level > heights))
     dots = np.pad(dots, ((0, 0), (0, len(values) % 2)))
-    # In a character of braille the dots 1 2 3 7 run down its left column, and 4 5 6 8 down the right one.
+    # In a braille character the dots 1 2 3 7 run down the left column, and 4 5 6 8 down the right.
     bits = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
     cells = (dots.reshape(-1, 4, dots.shape[1] // 2, 2) * bits[:, None, :]).sum(axis=(1, 3))
     names = {max(0, above - 1) // 4: "0"}
     names |= {0: f"{top:.3g}"} if top > 0 else {}
     names |= {len(cells) - 1: f"{bottom:.3g}"} if bottom < 0 else {}
-    lines = [
-        f"{names.get(row, ''):>8} {'┤' if row in names else '│'}{''.join(chr(0x2800 + cell) for cell in line)}"
-        for row, line in enumerate(cells.tolist())
-    ]
+    lines = []
+    for row, line in enumerate(cells.tolist()):
+        dots_text = "".join(chr(0x2800 + cell) for cell in line)
+        lines.append(f"{names.get(row, ''):>8} {'┤' if row in names else '│'}{dots_text}")
     last = str(len(field) - 1)
     axis = f"0{last:>{max(len(last) + 1, cells.shape[1] - 1)}}"
     return [*lines, f"{'':>8} └{'─' * cells.shape[1]}", f"{'site':>8}  {axis}"]
@@ -226,7 +218,7 @@ def _shades(field: Any, width: int) -> list[str]:
     limit = float(np.abs(values).max())
     levels = np.rint(values / (limit or 1.0) * (len(SHADES) - 1)).astype(int)
     rows = [
-        "".join(2 * (SHADES[one] if one >= 0 else NEGATIVE_SHADES[-one]) for one in row)
+        "".join(2 * (SHADES[k] if k >= 0 else NEGATIVE_SHADES[-k]) for k in row)
         for row in levels.tolist()
     ]
     edge = "─" * len(rows[0])

@@ -1,65 +1,52 @@
-"""`localfields reproduce`: figures and claims of the paper and its working notes, into one folder with one page."""
+"""`localfields reproduce`: figures and claims of the paper and its notes, in one folder and page."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import tyro
+from .._start import use_compilation_cache
+from ..errors import InputError, unknown_name
+from ._options import STORE, Command, Option, run_command
 
-from ._options import run_command, use_compilation_cache
+OPTIONS = {
+    "figures": Option("figures; all of the paper's if none is named", "FIGURE", positional="*"),
+    "notes": Option("the figures of the working notes, and those named", default=False),
+    "scale": Option(
+        "the paper's settings, smaller ones for a first look, or the smallest that run",
+        "paper | quick | tiny",
+        default="paper",
+        choices=("paper", "quick", "tiny"),
+    ),
+    "only_missing": Option("leave figures that exist as they are", default=False),
+    "out": Option("folder for figures and report", "PATH", default="report"),
+    "store": STORE,
+}
 
 
 def run(argv: Sequence[str]) -> None:
     """Parse, then reproduce."""
-    run_command(reproduce, argv, "localfields reproduce")
+    run_command(Command(reproduce, {"options": OPTIONS}, ABOUT), argv, "localfields reproduce")
+
+
+ABOUT = """Redraw the paper's figures and compare every published number with ours.
+
+With --notes, the figures that the paper's working notes show or ask for, and answers to their
+questions. Others are made when named: `baselines` compares a network with methods that learn
+without labels.
+
+Finished runs are read from the store; interrupted runs resume. Figures of an earlier report in the
+same folder stay in it."""
 
 
 def reproduce(
-    figures: Annotated[
-        tuple[str, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(help="all of the paper's if none", metavar="FIGURE"),
-    ] = (),
-    notes: Annotated[
-        bool,
-        tyro.conf.FlagCreatePairsOff,
-        tyro.conf.arg(help="the figures of the working notes, and those named"),
-    ] = False,
-    out: Annotated[
-        str, tyro.conf.arg(help="folder for figures and report", metavar="PATH")
-    ] = "report",
-    scale: Annotated[
-        Literal["paper", "quick", "tiny"],
-        tyro.conf.arg(
-            help="the paper's settings, smaller ones for a first look, or the least that runs"
-        ),
-    ] = "paper",
-    only_missing: Annotated[
-        bool,
-        tyro.conf.FlagCreatePairsOff,
-        tyro.conf.arg(help="leave figures that are there as they are"),
-    ] = False,
-    store: Annotated[
-        str,
-        tyro.conf.arg(
-            help="folder of results; otherwise $LOCALFIELDS_STORE, or runs", metavar="PATH"
-        ),
-    ] = "",
+    figures: Sequence[str], notes: bool, scale: Any, only_missing: bool, out: str, store: str
 ) -> None:
-    """Redraw the paper's figures and hold every published number against ours.
-
-    With `--notes`, the figures that the paper's working notes show or ask for, and answers to their questions. Others
-    are made when named: `baselines`, where a network stands beside methods that learn without labels.
-
-    Runs are kept in a store: what was computed before is read from there, what was interrupted goes on. Figures of an
-    earlier report in the same folder stay in it.
-    """
+    """Make figures one after the other, and the report after each."""
     from rich.console import Console
 
-    from ..errors import unknown
     from ..figures import all_figures
     from ..figures.make import Interrupted, is_current, make, read_made
     from ..figures.report import questions_of, summary, write_report
@@ -68,82 +55,57 @@ def reproduce(
     known = all_figures()
     for name in figures:
         if name not in known:
-            unknown("The figure", name, known)
+            raise unknown_name("figure", name, known)
     use_compilation_cache()
-    folder, where = _folder(out), Store(store or None)
-    made = {name: one for name, one in read_made(folder).items() if name in known}
+    folder, results = Path(out), Store(store or None)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot make the folder {out}: {error.strerror}.") from None
+    made = {name: figure for name, figure in read_made(folder).items() if name in known}
     group = "notes" if notes else "paper"
-    whole = (
-        ()
-        if figures and not notes
-        else [name for name, figure in known.items() if figure.group == group]
-    )
-    chosen = [known[name] for name in dict.fromkeys((*figures, *whole))]
+    in_group = [name for name, figure in known.items() if figure.group == group]
+    names = figures if figures and not notes else [*figures, *in_group]
+    chosen = [known[name] for name in dict.fromkeys(names)]
     if only_missing:
         chosen = [figure for figure in chosen if not is_current(figure, scale, folder, made)]
-    with _Bar(Console(stderr=True), len(chosen)) as bar:
-        for place, figure in enumerate(chosen):
+    with progress_bar(Console(stderr=True), len(chosen)) as bar:
+        for position, figure in enumerate(chosen):
             try:
-                made[figure.name] = make(
-                    figure, scale, where, folder, bar.teller(place, figure.name)
-                )
+                update = updater(bar, position, figure.name)
+                result = make(figure, scale, results, folder, update)
             except (Interrupted, KeyboardInterrupt):
-                print("interrupted; the same command goes on from there.", file=sys.stderr)
+                print("interrupted; the same command resumes it.", file=sys.stderr)
                 sys.exit(130)
             # After every figure, so that one can look while the others are made.
+            made[figure.name] = result
             made = {name: made[name] for name in known if name in made}
             write_report(folder, made)
-            one = made[figure.name]
-            bar.print(
-                f"{one.name}: {one.elapsed:.1f} s (runs {one.computed:.1f} s, drawing {one.drawn:.1f} s)"
-            )
+            bar.stop()  # a bar on stderr and a line on stdout would mix
+            parts = f"runs {result.computed:.1f} s, drawing {result.drawn:.1f} s"
+            print(f"{result.name}: {result.elapsed:.1f} s ({parts})", flush=True)
+            bar.start()
     claims = write_report(folder, made)
     questions = questions_of(made.values())
     _print_ledger(claims, questions)
     print(f"{summary(claims, questions)}\nThe page: {folder / 'report.html'}")
 
 
-def _folder(out: str) -> Path:
-    from ..errors import refuse
+def progress_bar(console: Any, count: int) -> Any:
+    """One bar for all figures, shown on terminals only."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        refuse("`--out`", out, "a folder that can be made", f"The system says: {error.strerror}.")
-    return folder
+    columns = TextColumn("{task.description:<44}"), BarColumn(), TimeElapsedColumn()
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    bar.add_task("starting", total=count)
+    return bar
 
 
-class _Bar:
-    """One bar for all figures; nothing where nobody looks."""
-
-    def __init__(self, console: Any, count: int):
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = TextColumn("{task.description:<44}"), BarColumn(), TimeElapsedColumn()
-        self.progress = Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        )
-        self.task = self.progress.add_task("starting", total=count)
-
-    def __enter__(self) -> _Bar:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
-
-    def teller(self, place: int, name: str) -> Any:
-        """What one figure tells its progress to."""
-        return lambda words, share: self.progress.update(
-            self.task, description=f"{name}: {words}", completed=place + share
-        )
-
-    def print(self, words: str) -> None:
-        """A line that stays."""
-        self.progress.stop()
-        print(words, flush=True)
-        self.progress.start()
+def updater(bar: Any, position: int, name: str) -> Any:
+    """The function that moves the bar while one figure is made, by the share of it that is done."""
+    return lambda text, share: bar.update(
+        bar.task_ids[0], description=f"{name}: {text}", completed=position + share
+    )
 
 
 def _print_ledger(claims: Any, questions: Any) -> None:
@@ -155,17 +117,11 @@ def _print_ledger(claims: Any, questions: Any) -> None:
         table = Table("", "claim", "published", "here", "verdict")
         colors = {"reproduced": "green", "differs": "yellow"}
         for claim in claims:
-            color = colors.get(claim.verdict, "default")
-            table.add_row(
-                claim.id,
-                claim.statement,
-                claim.published,
-                claim.measured,
-                f"[{color}]{claim.verdict}[/]",
-            )
+            verdict = f"[{colors.get(claim.verdict, 'default')}]{claim.verdict}[/]"
+            table.add_row(claim.id, claim.statement, claim.published, claim.measured, verdict)
         console.print(table)
     if questions:
         table = Table("", "question", "answer", "measured")
-        for one in questions:
-            table.add_row(one.id, one.question, one.answer, one.measured)
+        for question in questions:
+            table.add_row(question.id, question.question, question.answer, question.measured)
         console.print(table)

@@ -1,57 +1,46 @@
-"""`localfields runs`: what is in a store, and taking out of it."""
+"""`localfields runs`: list, show, export, verify and remove stored runs."""
 
-# Annotations are evaluated here, where their names are known, and not by tyro.
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import tyro
+from ..errors import InputError
+from ._options import OVERWRITE, STORE, Command, Option, run_one_of
 
-from ._options import run_one_of
+MOST_ROWS = 1000  # that are drawn as a table: laying out more takes seconds
 
-LONGEST = 1000  # rows that are drawn as a table: laying out more takes seconds
-
-StoreOption = Annotated[
-    str, tyro.conf.arg(help="folder of the store (or $LOCALFIELDS_STORE, or runs)", metavar="PATH")
-]
-Digest = Annotated[
-    str,
-    tyro.conf.Positional,
-    tyro.conf.arg(help="a run's digest, or the start of it", metavar="RUN"),
-]
+RUN = Option("a run's digest, or the start of it", "RUN", positional="1")
+RUNS = Option("digests or their starts", "RUN", positional="*")
 
 
 def run(argv: Sequence[str]) -> None:
     """Offer what can be done with stored runs."""
     about = "Stored runs: each is named by the digest of its specification; its first digits are enough."
-    commands = {"list": show_list, "show": show, "rm": remove, "export": write, "verify": verify}
-    run_one_of(commands, argv, "localfields runs", "action", about)
+    run_one_of(COMMANDS, argv, "localfields runs", "action", about)
 
 
-def show_list(
-    filters: Annotated[
-        tuple[str, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(help="such as gain=100 'steps>=1000'", metavar="FILTER"),
-    ] = (),
-    store: StoreOption = "",
-) -> None:
+def show_list(filters: Sequence[str], store: str) -> None:
     """List the runs of a store, all or those that pass every filter.
 
-    A filter names any field of a run's specification, metrics or manifest, bare or dotted, and compares it by
-    = != < <= > or >=: localfields runs list gain=100 estimator=orbit 'steps>=1000' 'ipr>0.3'
+    A filter names any field of a run's specification, metrics or manifest, bare or dotted, and
+    compares it by = != < <= > or >=:
+
+      localfields runs list gain=100 estimator=orbit 'steps>=1000' 'ipr>0.3'
     """
     from rich.console import Console
 
-    place = _store(store)
-    entries = place.list(filters)
+    results = _store(store)
+    entries = results.list(filters)
     if not entries:
-        print(f"no {'such ' if filters else ''}runs in {place.path}")
+        print(f"no {'such ' if filters else ''}runs in {results.path}")
         return
     rows = [_row(entry) for entry in entries]
     console = Console()
-    if console.is_terminal and len(rows) <= LONGEST:
+    if console.is_terminal and len(rows) <= MOST_ROWS:
         from rich.table import Table
 
         table = Table(*rows[0])
@@ -60,29 +49,27 @@ def show_list(
         console.print(table)
     else:
         cells = [list(rows[0]), *(list(row.values()) for row in rows)]
-        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
         sys.stdout.write("\n".join(lines) + "\n")
-    print(f"{len(entries)} run{'s' if len(entries) > 1 else ''} in {place.path}", file=sys.stderr)
+    print(f"{_count(entries)} in {results.path}", file=sys.stderr)
 
 
-def show(run: Digest, store: StoreOption = "") -> None:
+def show(run: str, store: str) -> None:
     """Print a run's specification, metrics and manifest, as JSON."""
     from rich.console import Console
 
-    place = _store(store)
-    entry = place.entry(place.find(run))
-    found = {
+    results = _store(store)
+    entry = results.entry(results.find(run))
+    document = {
         "digest": entry.digest,
-        "path": str(place.path / entry.digest),
+        "path": str(results.path / entry.digest),
         "created": entry.created,
-    }
-    found |= {
         "specification": entry.specification,
         "metrics": entry.metrics,
         "manifest": entry.manifest,
     }
-    text = json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     console = Console()
     if console.is_terminal:
         console.print_json(text, indent=1)
@@ -90,98 +77,83 @@ def show(run: Digest, store: StoreOption = "") -> None:
         print(text)
 
 
-def remove(
-    runs: Annotated[
-        tuple[str, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(help="digests or their starts", metavar="RUN"),
-    ],
-    store: StoreOption = "",
-    yes: Annotated[bool, tyro.conf.arg(help="do not ask")] = False,
-) -> None:
+def remove(runs: Sequence[str], store: str, yes: bool) -> None:
     """Remove runs from a store, after asking."""
-    from ..errors import InputError, Said, refuse
-
-    place = _store(store)
-    digests = list(dict.fromkeys(place.find(one) for one in runs))
+    results = _store(store)
+    digests = list(dict.fromkeys(results.find(run) for run in runs))
     if not digests:
-        refuse(
-            "The runs to remove",
-            Said("none"),
-            "named by their digests",
-            "See `localfields runs list`.",
-        )
+        raise InputError("Name the runs to remove. List them with `localfields runs list`.")
     if not yes:
         if not sys.stdin.isatty():
-            refuse(
-                "The answer to a question",
-                Said("nobody to ask"),
-                "given beforehand",
-                "Add --yes to remove them.",
-            )
+            raise InputError("Not deleting without confirmation. Pass --yes.")
         for digest in digests:
             try:
-                print("  ".join(text for text in _row(place.entry(digest)).values() if text))
-            except InputError as error:
+                print("  ".join(text for text in _row(results.entry(digest)).values() if text))
+            except InputError as error:  # a damaged run can be removed, too
                 print(f"{digest[:12]}  {error}")
-        if input(
-            f"Remove {len(digests)} run{'s' if len(digests) > 1 else ''}? [y/N] "
-        ).strip().lower() not in (
-            "y",
-            "yes",
-        ):
+        answer = input(f"Remove {_count(digests)}? [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
             print("nothing removed")
             return
     for digest in digests:
-        place.remove(digest)
+        results.remove(digest)
         print(f"removed {digest[:12]}")
 
 
-def write(
-    run: Digest,
-    out: Annotated[
-        str,
-        tyro.conf.arg(help="file: .nc (netCDF), .csv (a table) or .npz (arrays)", metavar="PATH"),
-    ],
-    store: StoreOption = "",
-    overwrite: Annotated[bool, tyro.conf.arg(help="replace a file that exists")] = False,
-) -> None:
+def write(run: str, out: str, store: str, overwrite: bool) -> None:
     """Write a run to a file for other programs: netCDF, CSV or npz."""
-    from pathlib import Path
-
     from .._files import check_target
     from ..store.export import SUFFIXES, export
 
     check_target(Path(out), SUFFIXES, overwrite)
-    place = _store(store)
-    digest = place.find(run)
-    export(place.load(digest), out, digest=digest, overwrite=overwrite)
+    results = _store(store)
+    digest = results.find(run)
+    export(results.load(digest), out, digest=digest, overwrite=overwrite)
     print(f"wrote run {digest[:12]} to {out}")
 
 
-def verify(
-    runs: Annotated[
-        tuple[str, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(help="digests or their starts; all if none", metavar="RUN"),
-    ] = (),
-    store: StoreOption = "",
-) -> None:
-    """Hold runs against their checksums; exit code 1 when one is damaged."""
-    place = _store(store)
-    digests = [place.find(one) for one in runs]
-    problems = (
-        [one for digest in digests for one in place.verify(digest)] if runs else place.verify_all()
-    )
+def verify(runs: Sequence[str], store: str) -> None:
+    """Compare runs with their checksums; exit code 1 if one is damaged."""
+    results = _store(store)
+    digests = [results.find(run) for run in runs] or results.digests()
+    if runs:
+        problems = [problem for digest in digests for problem in results.verify(digest)]
+    else:
+        problems = results.verify_all()
     for problem in problems:
         print(problem.message)
-    count = len(digests) if runs else len(place.digests())
     bad = len({problem.digest for problem in problems})
-    print(
-        f"{count} runs in {place.path} checked: {f'{bad} damaged' if bad else 'all as they were written'}"
-    )
+    outcome = f"{bad} damaged" if bad else "all as they were written"
+    print(f"{len(digests)} runs in {results.path} checked: {outcome}")
     if problems:
         sys.exit(1)
+
+
+def _command(function: Any, **options: Option) -> Command:
+    return Command(function, {"options": options}, function.__doc__)
+
+
+COMMANDS = {
+    "list": _command(
+        show_list,
+        filters=Option("such as gain=100 'steps>=1000'", "FILTER", positional="*"),
+        store=STORE,
+    ),
+    "show": _command(show, run=RUN, store=STORE),
+    "rm": _command(remove, runs=RUNS, store=STORE, yes=Option("do not ask", default=False)),
+    "export": _command(
+        write,
+        run=RUN,
+        out=Option("file: .nc (netCDF), .csv (a table) or .npz (arrays)", "PATH", required=True),
+        store=STORE,
+        overwrite=OVERWRITE,
+    ),
+    "verify": _command(
+        verify,
+        runs=Option("digests or their starts; all if none", "RUN", positional="*"),
+        store=STORE,
+    ),
+}
 
 
 def _store(path: str) -> Any:
@@ -190,11 +162,12 @@ def _store(path: str) -> Any:
     return Store(path or None)
 
 
-# -- one line a run ---------------------------------------------------------------------------------------------
+def _count(runs: Sequence[Any]) -> str:
+    return f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
 
 
 def _row(entry: Any) -> dict[str, str]:
-    """What a list shows of a run."""
+    """The cells of a run in the list, by column."""
     spec, metrics = entry.specification, entry.metrics
     method = spec.get("method") if isinstance(spec.get("method"), dict) else {}
     outcomes = metrics.get("outcomes") or {}
@@ -215,38 +188,30 @@ def _row(entry: Any) -> dict[str, str]:
 
 
 def _stimuli(spec: dict[str, Any]) -> str:
-    """The family and its numbers, one a class where the classes differ: nlgp 40 gain=100 xi=1,3."""
+    """The family and its numbers, one per class if the classes differ: nlgp 40 gain=100 xi=1,3."""
     task = spec.get("task")
     stimuli = task.get("stimuli") if isinstance(task, dict) else None
-    if (
-        not isinstance(stimuli, list)
-        or not stimuli
-        or not all(isinstance(one, dict) for one in stimuli)
-    ):
+    # A store can hold results of other programs, whose specifications are not experiments.
+    if not isinstance(stimuli, list) or not all(isinstance(part, dict) for part in stimuli):
         return ""
-    if len({_name(one) for one in stimuli}) > 1:
-        return ", ".join(_name(one) for one in stimuli)
-    words = [_name(stimuli[0])]
+    names = [_name(stimulus) for stimulus in stimuli]
+    if len(set(names)) != 1:
+        return ", ".join(names)
+    parts = names[:1]
     if isinstance(shape := stimuli[0].get("shape"), list):
-        words.append("x".join(map(str, shape)))
+        parts.append("x".join(map(str, shape)))
     for field in stimuli[0]:
-        values = [one.get(field) for one in stimuli]
-        if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-            shown = dict.fromkeys(_short(value) for value in values)
-            words.append(f"{field}={','.join(shown if len(shown) == 1 else map(_short, values))}")
-    return " ".join(words)
+        values = [_short(stimulus.get(field)) for stimulus in stimuli]
+        if all(values):
+            parts.append(f"{field}={','.join(values if len(set(values)) > 1 else values[:1])}")
+    return " ".join(parts)
 
 
 def _name(value: Any) -> str:
-    """`nlgp` of a value of type `stimulus/nlgp`; one with nothing to tell is its name."""
-    kind = (
-        value.get("type", "")
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, str)
-        else ""
-    )
-    return str(kind).rpartition("/")[2]
+    """`nlgp` for a specification of type `stimulus/nlgp`; one without fields is stored as its name."""
+    if isinstance(value, dict):
+        value = value.get("type", "")
+    return value.rpartition("/")[2] if isinstance(value, str) else ""
 
 
 def _short(value: Any) -> str:

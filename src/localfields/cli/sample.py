@@ -1,4 +1,4 @@
-"""`localfields sample`: draws of one stimulus, to a file, as a picture, or summed up in a table."""
+"""`localfields sample`: samples of one stimulus, as a file, a picture, or a table of statistics."""
 
 from __future__ import annotations
 
@@ -7,34 +7,44 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ._options import option, run_one_of, spec_command, use_compilation_cache, working
+from .._start import use_compilation_cache
+from ._options import OVERWRITE, Command, Option, field_options, given, run_one_of, working
 from ._run import output_files
 
 SUFFIXES = (".npz", ".npy", ".csv")
 
 OPTIONS = {
-    "num": option(str, "1000", "how many samples", "INT"),
-    "seed": option(str, "0", "seed of the random key", "INT"),
-    "out": option(str, "", "file to write: .npz (samples and specification), .npy or .csv", "PATH"),
-    "plot": option(bool, False, "also draw a picture, beside --out or named after the stimulus"),
-    "overwrite": option(bool, False, "replace files that exist"),
+    "num": Option("how many samples", "INT", default="1000"),
+    "seed": Option("seed of the random key", "INT", default="0"),
+    "out": Option(
+        "file to write: .npz (samples and specification), .npy or .csv", "PATH", default=""
+    ),
+    "plot": Option("also draw a picture, beside --out or named after the stimulus", default=False),
+    "overwrite": OVERWRITE,
 }
 
 
 def run(argv: Sequence[str]) -> None:
     """Offer every registered stimulus as a subcommand."""
-    from .. import stimuli as stimuli
     from .._spec import registered
 
-    commands = {
-        name: spec_command(cls, OPTIONS, draw) for name, cls in registered("stimulus").items()
-    }
+    commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     about = "Draw samples of a stimulus. Its parameters are options; all have defaults."
     run_one_of(commands, argv, "localfields sample", "stimulus", about)
 
 
-def draw(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite: bool) -> None:
-    """Draw, and write or show."""
+def _command(cls: Any) -> Command:
+    from .._spec import from_text
+
+    stimulus_options = field_options(cls)
+
+    def command(**values: Any) -> None:
+        _sample(from_text(cls, given(stimulus_options, values)), **values)
+
+    return Command(command, {"stimulus": stimulus_options, "output": OPTIONS}, cls.__doc__)
+
+
+def _sample(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite: bool) -> None:
     import numpy as np
 
     from .._files import publish
@@ -66,9 +76,8 @@ def _write(path: Path, x: Any, stimulus: Any, seed: int) -> None:
     elif path.suffix == ".npy":
         np.save(path, x)
     else:
-        np.savetxt(
-            path, x, delimiter=",", fmt="%.9g" if x.dtype == np.float32 else "%.17g"
-        )  # digits that read back
+        digits = "%.9g" if x.dtype == np.float32 else "%.17g"  # read back to the same bits
+        np.savetxt(path, x, delimiter=",", fmt=digits)
 
 
 def _summarize(stimulus: Any, x: Any) -> None:
@@ -77,17 +86,17 @@ def _summarize(stimulus: Any, x: Any) -> None:
     from rich.table import Table
 
     x = x.astype(float)
-    law = stimulus.marginal()
+    marginal = stimulus.marginal()
     centered = x - x.mean()
     rows = [
         ("mean", x.mean(), stimulus.mean()),
         ("variance", x.var(), float(stimulus.covariance().flat[0])),
     ]
-    if law is not None:
+    if marginal is not None:
         kurtosis = np.mean(centered**4) / np.mean(centered**2) ** 2
         rows += [
-            ("mean size E|X|", np.abs(centered).mean(), law.mean_abs),
-            ("kurtosis", kurtosis, law.kurtosis),
+            ("mean size E|X|", np.abs(centered).mean(), marginal.mean_abs),
+            ("kurtosis", kurtosis, marginal.kurtosis),
         ]
     table = Table("", "samples", "exact", title=repr(stimulus), title_justify="left")
     for name, sampled, exact in rows:

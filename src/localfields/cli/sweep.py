@@ -1,4 +1,4 @@
-"""`localfields sweep`: an experiment over values of its fields and over seeds, here or on a cluster."""
+"""`localfields sweep`: an experiment over values of its fields and over seeds."""
 
 from __future__ import annotations
 
@@ -8,43 +8,46 @@ from pathlib import Path
 from typing import Any
 
 from .._spec import Count, registered
-from ._options import option, run_command, run_one_of, use_compilation_cache, with_options
-from ._run import experiment_options, joined, read_experiment
+from .._start import use_compilation_cache
+from ._options import OVERWRITE, STORE, Command, Option, run_command, run_one_of
+from ._run import experiment_options, read_experiment
 
 OPTIONS = {
-    "seeds": option(str, "1", "how many seeds, from --seed on", "INT"),
-    "together": option(
-        str, "grid", "grid: every combination of values; list: first with first, …", "NAME"
+    "seeds": Option("how many seeds, from --seed on", "INT", default="1"),
+    "together": Option(
+        "grid: every combination of values; list: first with first, …", "NAME", default="grid"
     ),
-    "chunk": option(
-        str,
-        "256",
-        "points that run together at most: what is resumed, and a task of a cluster",
-        "INT",
+    "chunk": Option(
+        "most points that run together; each chunk is a job on a cluster", "INT", default="256"
     ),
 }
 RUN_OPTIONS = {
-    "store": option(str, "", "folder of results; otherwise $LOCALFIELDS_STORE, or runs", "PATH"),
-    "cluster": option(
-        str, "", "local:2, tcp://host:8786, or slurm:4,queue=…,walltime=…,memory=…", "WHERE"
+    "store": STORE,
+    "cluster": Option(
+        "local:2, tcp://host:8786, or slurm:4,queue=…,walltime=…,memory=…", "WHERE", default=""
     ),
-    "dry_run": option(
-        bool, False, "say what would run, with the job script of a slurm cluster, and stop"
+    "dry_run": Option(
+        "say what would run, with the job script of a slurm cluster, and stop", default=False
     ),
-    "out": option(
-        str, "", "file to write: .nc (netCDF), all points on the axes of the sweep", "PATH"
+    "out": Option(
+        "file to write: .nc (netCDF), all points on the axes of the sweep", "PATH", default=""
     ),
-    "table": option(str, "", "file to write: .csv, one row a point", "PATH"),
-    "overwrite": option(bool, False, "replace files that exist"),
+    "table": Option("file to write: .csv, one row per point", "PATH", default=""),
+    "overwrite": OVERWRITE,
 }
 MOST_ROWS = 20  # of the table in the terminal
 
-ABOUT = """Repeat an experiment over values of its options and over seeds. Any option of `localfields run` takes
+# Where the options of each group are in an experiment: the axis of `--gain` is `stimuli.gain`.
+PATHS = {"stimulus": "stimuli.", "task": "task.", "network": "network.", "training": "method."}
+
+ABOUT = """Repeat an experiment over values of its options and over seeds. Any option of `localfields run`
+takes
 
   linspace:FROM:TO:COUNT   logspace:FROM:TO:COUNT   range:FROM:TO[:STEP]   values:A:B:C
 
-(both ends are included; those of logspace are the values themselves). Commas keep their meaning, one value a class:
---xi 1,3 is one pair, --xi 1,range:2:5 varies that of the second class, --xi values:1,3:0.3,0.7 takes two pairs.
+Both ends are included; those of logspace are the values themselves. Commas keep their meaning, one
+value per class: --xi 1,3 is one pair, --xi 1,range:2:5 varies that of the second class, and
+--xi values:1,3:0.3,0.7 takes two pairs.
 
   localfields sweep nlgp --xi 1,3 --gain logspace:0.1:10:10 --seeds 30 --cluster local:2
 
@@ -54,63 +57,56 @@ or from a file, localfields sweep FILE.toml (or .json): an experiment as for `lo
   [axes]
   gain = "logspace:0.1:10:10"
 
-Points that differ in numbers and seeds alone run together. Every one is kept in the store: the same command computes
-what is missing."""
+Points that differ only in numbers and seeds run together. Every point is stored; the same command
+computes what is missing."""
 
 
 def run(argv: Sequence[str]) -> None:
     """Read a file, or offer every registered stimulus."""
-    from ..experiments import Sweep
-
     if argv and argv[0].endswith((".toml", ".json")):
         from ..experiments.document import read_sweep
 
-        def of_file(**values: Any) -> None:
-            _sweep(read_sweep(argv[0]), **values)
-
-        run_command(
-            with_options(of_file, RUN_OPTIONS, Sweep), argv[1:], f"localfields sweep {argv[0]}"
+        about = f"Run the sweep of {argv[0]} and store its results."
+        command = Command(
+            lambda **values: _sweep(read_sweep(argv[0]), **values), {"output": RUN_OPTIONS}, about
         )
+        run_command(command, argv[1:], f"localfields sweep {argv[0]}")
         return
     commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields sweep", "stimulus", ABOUT)
 
 
-def _command(cls: Any) -> Any:
+def _command(cls: Any) -> Command:
     from ..experiments import Sweep
 
-    parts = experiment_options(cls)
-    del parts["method"]["members"]  # a seed is a member
-    own = joined(parts)
+    groups = experiment_options(cls)
+    del groups["training"]["members"]  # a seed is a member
 
     def command(**values: Any) -> None:
         axes = {}
-        for part, options in parts.items():
-            for name in options:
-                values[name], found = _axes(f"{part}.{name}" if part else name, values[name])
-                axes |= found
-        base = read_experiment(cls, own, values)
+        for title, options in groups.items():
+            for name in [name for name in options if name in values]:
+                path = f"{PATHS.get(title, '')}{name}"
+                values[name], option_axes = _axes(path, values[name])
+                axes |= option_axes
+        base = read_experiment(cls, groups, values)
         seeds, chunk = (
             Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk")
         )
         _sweep(Sweep(base, axes, seeds, values.pop("together"), chunk), **values)
 
-    return with_options(command, {**own, **OPTIONS, **RUN_OPTIONS}, cls)
+    return Command(command, {**groups, "sweep": OPTIONS, "output": RUN_OPTIONS}, cls.__doc__)
 
 
 def _axes(path: str, text: str) -> tuple[str, dict[str, list[Any]]]:
-    """What an option gives to the experiment itself, and the axes that it adds to the sweep."""
+    """The value of an option in the base experiment, and the axes that it adds to the sweep."""
     from ..experiments.values import is_spread, spread
 
-    if is_spread(text) and text.startswith("values:"):
-        found = spread(text)
-        return _text(found[0]), {path: found}
     parts = text.split(",")
-    if not any(is_spread(part) for part in parts):
-        return text, {}
-    if len(parts) == 1:
-        found = spread(text)
-        return _text(found[0]), {path: found}
+    # The values of `values:1,3:0.3,0.7` have commas of their own.
+    if is_spread(text) and (text.startswith("values:") or len(parts) == 1):
+        values = spread(text)
+        return _text(values[0]), {path: values}
     axes = {f"{path}[{place}]": spread(part) for place, part in enumerate(parts) if is_spread(part)}
     first = [
         _text(axes[f"{path}[{place}]"][0]) if is_spread(part) else part
@@ -120,7 +116,7 @@ def _axes(path: str, text: str) -> tuple[str, dict[str, list[Any]]]:
 
 
 def _text(value: Any) -> str:
-    return ",".join(_text(one) for one in value) if isinstance(value, list) else str(value)
+    return ",".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
 def _sweep(
@@ -131,78 +127,70 @@ def _sweep(
     from ..experiments.cluster import Cluster
     from ..store import Store
 
-    targets = [Path(name) if name else None for name in (out, table)]
-    for target, suffix in zip(targets, (".nc", ".csv"), strict=True):
-        if target is not None:
-            check_target(target, (suffix,), overwrite)
+    for name, suffix in ((out, ".nc"), (table, ".csv")):
+        if name:
+            check_target(Path(name), (suffix,), overwrite)
     use_compilation_cache()
-    where, place = Store(store or None), Cluster.of(cluster) if cluster else None
-    ensembles = sweep.ensembles()
-    what = f"{len(sweep)} points in {len(ensembles)} {'run' if len(ensembles) == 1 else 'runs'}"
+    results, workers = Store(store or None), Cluster.of(cluster) if cluster else None
+    count = len(sweep.ensembles())
+    size = f"{len(sweep)} points in {count} {'run' if count == 1 else 'runs'}"
     if dry_run:
-        print(f"{what}; {stored_points(sweep, where)} points are in {where.path}")
-        if place is not None and place.kind == "slurm":
-            print(place.job_script(), end="")
+        print(f"{size}; {stored_points(sweep, results)} points are in {results.path}")
+        if workers is not None and workers.kind == "slurm":
+            print(workers.job_script(), end="")
         return
-    with _Bar(what) as bar:
-        found = run_sweep(sweep, where, cluster=place, on_progress=bar.show)
-    for target, write in zip(
-        targets, (lambda path: _write(path, found), found.write_csv), strict=True
-    ):
-        if target is not None:
-            publish(target, write)
-            print(f"wrote {target}")
-    _tell(found, where)
-
-
-def _write(path: str | Path, found: Any) -> None:
-    found.dataset().to_netcdf(path, engine="scipy")
-
-
-def _tell(found: Any, where: Any) -> None:
-    """Print how it went; exit code 130 when it was interrupted, 1 when points failed."""
-    _print_table(found)
-    computed = sum(len(one.points) for one in found.parts)
-    print(
-        f"{computed} of {len(found.sweep)} points in {where.path}; {found.found} were there before"
-    )
-    for one in found.failures[:5]:
-        first = ", ".join(
-            f"{name} {value}" for name, value in found.sweep.values(one.points[0])[0].items()
+    with progress_bar(size) as bar:
+        result = run_sweep(
+            sweep, results, cluster=workers, on_progress=lambda progress: update(bar, progress)
         )
-        many = f" and {len(one.points) - 1} more" if len(one.points) > 1 else ""
-        print(f"localfields: failed: {first}{many}: {one.message}", file=sys.stderr)
-    if len(found.failures) > 5:
-        print(f"localfields: and {len(found.failures) - 5} more failed.", file=sys.stderr)
-    if found.stopped == "cancelled":
-        print("interrupted; the same command goes on from there.", file=sys.stderr)
+    if out:
+        publish(Path(out), lambda path: result.dataset().to_netcdf(path, engine="scipy"))
+        print(f"wrote {out}")
+    if table:
+        publish(Path(table), result.write_csv)
+        print(f"wrote {table}")
+    _print_table(result)
+    _report(result, results.path)
+
+
+def _report(result: Any, path: Path) -> None:
+    """Print how it went; exit code 130 if it was interrupted, 1 if points failed."""
+    computed = sum(len(part.points) for part in result.parts)
+    print(f"{computed} of {len(result.sweep)} points in {path}; {result.found} were there before")
+    for failure in result.failures[:5]:
+        values = result.sweep.values(failure.points[0])[0]
+        first = ", ".join(f"{name} {value}" for name, value in values.items())
+        more = f" and {len(failure.points) - 1} more" if len(failure.points) > 1 else ""
+        print(f"localfields: failed: {first}{more}: {failure.message}", file=sys.stderr)
+    if len(result.failures) > 5:
+        print(f"localfields: and {len(result.failures) - 5} more failed.", file=sys.stderr)
+    if result.stopped == "cancelled":
+        print("interrupted; the same command resumes it.", file=sys.stderr)
         sys.exit(130)
-    if found.failures:
+    if result.failures:
         sys.exit(1)
 
 
-def _print_table(found: Any) -> None:
+def _print_table(result: Any) -> None:
     """Mean and extremes of the final IPR over seeds, for every combination of values."""
     from rich.console import Console
     from rich.table import Table
 
     groups: dict[str, list[Any]] = {}
-    rows = found.table()
-    names = found.sweep.labels
-    for row in rows:
+    names = result.sweep.labels
+    for row in result.table():
         groups.setdefault(repr([row[name] for name in names]), []).append(row)
     table = Table(*names, "ended", "IPR", "from", "to", "localized")
     for group in list(groups.values())[:MOST_ROWS]:
-        ipr = [row["ipr"] for row in group if row["outcome"] == "ok"]
-        local = [row["localized"] for row in group if row["outcome"] == "ok"]
-        shown = (
-            [f"{sum(ipr) / len(ipr):.3f}", f"{min(ipr):.3f}", f"{max(ipr):.3f}"]
-            if ipr
-            else ["", "", ""]
-        )
-        part = f"{sum(local) / len(local):.0%}" if local else ""
+        ended = [row for row in group if row["outcome"] == "ok"]
+        cells = ["", "", "", ""]
+        if ended:
+            ipr = [row["ipr"] for row in ended]
+            localized = sum(row["localized"] for row in ended) / len(ended)
+            cells = [f"{value:.3f}" for value in (sum(ipr) / len(ipr), min(ipr), max(ipr))]
+            cells.append(f"{localized:.0%}")
         values = [_short(group[0][name]) for name in names]
-        table.add_row(*values, f"{len(ipr)} of {len(group)}", *shown, part)
+        table.add_row(*values, f"{len(ended)} of {len(group)}", *cells)
     Console().print(table)
     if len(groups) > MOST_ROWS:
         print(f"and {len(groups) - MOST_ROWS} more: --table FILE.csv writes them all")
@@ -210,52 +198,38 @@ def _print_table(found: Any) -> None:
 
 def _short(value: Any) -> str:
     if isinstance(value, list):
-        return ",".join(_short(one) for one in value)
-    if isinstance(value, dict):  # of a network, say
+        return ",".join(map(_short, value))
+    if isinstance(value, dict):  # a specification, such as a network
         return str(value["type"]).rpartition("/")[2]
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-class _Bar:
-    """Points done and time left, where somebody looks."""
+def progress_bar(text: str) -> Any:
+    """A bar of points done, with the time left; shown on terminals only."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    def __init__(self, what: str):
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    bar.add_task(text, total=None, left="")
+    return bar
 
-        console = Console(stderr=True)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-        )
-        self.bar = (
-            Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        )
-        self.task = None if self.bar is None else self.bar.add_task(what, total=None, left="")
 
-    def __enter__(self) -> _Bar:
-        if self.bar is not None:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-    def show(self, progress: Any) -> None:
-        """Move it."""
-        if self.bar is None or self.task is None:
-            return
-        left = f"{_duration(progress.seconds_left)} left" if progress.rate else "compiling"
-        left += f", {progress.failed} failed" if progress.failed else ""
-        self.bar.update(self.task, completed=int(progress.done), total=progress.total, left=left)
+def update(bar: Any, progress: Any) -> None:
+    """Move the bar of a sweep."""
+    left = f"{_duration(progress.seconds_left)} left" if progress.rate else "compiling"
+    left += f", {progress.failed} failed" if progress.failed else ""
+    bar.update(bar.task_ids[0], completed=int(progress.done), total=progress.total, left=left)
 
 
 def _duration(seconds: float) -> str:
     """Such as 12 s, 3 min, 2.5 h."""
-    for unit, size in (("s", 1), ("min", 60), ("h", 3600)):
-        if seconds < 100 * size or unit == "h":
-            return f"{seconds / size:.0f} {unit}" if unit != "h" else f"{seconds / size:.1f} h"
-    return ""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
