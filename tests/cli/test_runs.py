@@ -149,7 +149,7 @@ def test_rm_asks(store, capsys, monkeypatch):
 def test_rm_in_a_script_needs_a_yes(store, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     assert stop(["runs", "rm", store.digests()[0]]) == 2
-    assert "Add --yes" in capsys.readouterr().err and len(store.digests()) == 3
+    assert "Pass --yes" in capsys.readouterr().err and len(store.digests()) == 3
 
 
 def test_rm_of_damaged_runs(store, capsys, monkeypatch):
