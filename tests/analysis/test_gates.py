@@ -17,7 +17,7 @@ from localfields.stimuli import (
     SinglePulse,
     StudentT,
 )
-from localfields.theory.responses.hypercube import enumerate_states, ising_weights
+from localfields.stimuli._ring import enumerate_states, ising_weights
 from localfields.trajectory import Outcome, Trajectory
 
 SIGMAS = 5.0
@@ -188,11 +188,9 @@ def test_pulses_are_summed_and_biases_count():
     walk = fields(members=1, neurons=2, shape=(8,))
     bias = np.random.default_rng(3).normal(size=(1, 4, 2))
     found = gates_along(run_of(walk, bias), lf.Discrimination(*stimuli), biases=[0.5, -0.5])
-    from localfields.theory.responses.pulse import atoms
-
     total = np.zeros((1, 3, 2))
     for place, one in enumerate(stimuli):
-        patterns, weights = atoms(one)
+        patterns, weights = one.atoms()
         s = walk @ patterns.reshape(len(weights), -1).T
         gate = s + (bias + np.array([0.5, -0.5]))[..., None] >= 0
         total += 0.5 * by_hand(gate, weights, "next")[0]

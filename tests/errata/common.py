@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 
 import localfields as lf
-from localfields.theory.responses.hypercube import enumerate_states, ising_weights
+from localfields.stimuli._ring import enumerate_states, ising_weights
 
 from .row import normal_mean, quadrant
 

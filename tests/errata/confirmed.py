@@ -6,12 +6,9 @@ import numpy as np
 import scipy.special
 
 import localfields as lf
+from localfields.stimuli._ring import enumerate_states, ising_weights
 from localfields.theory import Amplifier
-from localfields.theory.responses.hypercube import (
-    enumerate_states,
-    enumerated_response,
-    ising_weights,
-)
+from localfields.theory.responses.hypercube import enumerated_response
 from localfields.theory.responses.linear import response_jacobian
 
 from .common import (

@@ -8,15 +8,10 @@ import numpy as np
 import scipy.linalg
 
 import localfields as lf
+from localfields.stimuli._ring import enumerate_states, ising_weights
 from localfields.theory import ExactIsing, LinearResponse
 from localfields.theory.notes.separation import polygon_bound
-from localfields.theory.responses.hypercube import (
-    bump_response,
-    enumerate_states,
-    enumerated_response,
-    ising_fourth,
-    ising_weights,
-)
+from localfields.theory.responses.hypercube import bump_response, enumerated_response, ising_fourth
 
 from .common import C0, C1, ISING, P1, field, ising_loss, neuron, spins_response
 from .paper import STUDENT, student_mean

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import localfields as lf
-from localfields.theory.responses.hypercube import enumerate_states, ising_weights
+from localfields.stimuli._ring import enumerate_states, ising_weights
 
 from .common import GAUSSIAN, LONG, ROOT, SHORT, SIGMA0, SIGMA1, erf, field, root
 from .row import Measured, Source, normal_mean, off, slopes

@@ -8,9 +8,9 @@ import scipy.special
 import scipy.stats
 
 import localfields as lf
+from localfields.stimuli._ring import enumerate_states, ising_weights
 from localfields.theory import Amplifier, ExactIsing
 from localfields.theory.notes import continuum
-from localfields.theory.responses.hypercube import enumerate_states, ising_weights
 
 from .common import (
     C0,

@@ -356,3 +356,54 @@ def test_the_unit_of_the_radius_does_not_matter(key):
 def test_unknown_names():
     with pytest.raises(AttributeError, match="Isling"):
         stimuli.Isling  # noqa: B018
+
+
+# -- patterns, gated means and kurtosis ---------------------------------------------------------------------------
+
+
+def test_states_of_a_small_ring():
+    ring = stimuli.Ising(6, coupling=-0.4)
+    x, p = ring.atoms()
+    assert x.shape == (ring.num_atoms, 6) == (64, 6)
+    np.testing.assert_allclose((p * x.T) @ x, ring.covariance_matrix(), rtol=0, atol=1e-14)
+    w = np.random.default_rng(0).normal(size=6)
+    np.testing.assert_allclose(
+        ring.gated_mean(w), (p * np.heaviside(x @ w, 0.5)) @ x, rtol=0, atol=1e-14
+    )
+    square = (p @ (x @ w) ** 2) ** 2
+    assert ring.projection_kurtosis(w) == pytest.approx(p @ (x @ w) ** 4 / square - 3)
+    with pytest.raises(lf.InputError, match="32768 patterns on 15 sites are too many"):
+        stimuli.Ising(15).atoms()
+
+
+def test_what_a_stimulus_does_not_know():
+    kur, w = stimuli.Kur((8,), xi=1, k=8), np.ones(8)
+    assert not kur.has_atoms and kur.num_atoms is None
+    assert not kur.has_gated_mean(w) and kur.gated_mean(w) is None
+    assert kur.has_gated_mean(np.eye(8)[2])
+    assert kur.linear_slope() is None and kur.projection_kurtosis(w) is None
+    # With an infinite fourth moment of the sites, every projection has one.
+    assert stimuli.Kur((8,), xi=1, k=3).projection_kurtosis(w) == np.inf
+    # A mean moves the gate: the closed form is not that of the centered distribution.
+    assert stimuli.Gaussian((8,), xi=1, offset=0.5).gated_mean(w) is None
+
+
+@pytest.mark.parametrize(
+    "stimulus",
+    [
+        stimuli.DenseGaussian((2,), np.ones((2, 2))),
+        stimuli.Gaussian((2,), kernel=[1.0, 1.0]),
+        stimuli.StudentT((2,), nu=5, kernel=[1.0, 1.0]),
+        stimuli.Ising(2, coupling=19),
+    ],
+    ids=lambda stimulus: type(stimulus).__name__,
+)
+def test_a_projection_that_never_varies(stimulus):
+    """Two sites that are always equal: ⟨(1, −1), X⟩ = 0, a tie, and nothing is divided by its variance."""
+    together, apart, none = np.ones(2), np.array([1.0, -1.0]), np.zeros(2)
+    with np.errstate(all="raise"):
+        for w in (apart, none):
+            np.testing.assert_allclose(stimulus.gated_mean(w), 0, rtol=0, atol=1e-8)
+        kurtosis = stimulus.projection_kurtosis(np.stack([together, apart, none]))
+    assert np.isfinite(kurtosis[0]) and np.isnan(kurtosis[1:]).all()
+    assert (stimulus.gated_mean(together) > 0.1).all()

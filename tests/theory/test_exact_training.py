@@ -14,7 +14,6 @@ from localfields import tasks
 from localfields.errors import InputError
 from localfields.theory import BestKnown, PerClass
 from localfields.theory.responses.hypercube import enumerated_response
-from localfields.theory.responses.pulse import atoms
 
 N = 8
 
@@ -84,7 +83,7 @@ def losses(task, w):
     """The population loss in closed form, by another road than the flow's."""
     one = task.stimuli[1]
     if isinstance(one, lf.stimuli.SinglePulse):
-        each = [np.maximum(x @ w, 0) for x, _ in map(atoms, task.stimuli)]
+        each = [np.maximum(x @ w, 0) for x, _ in (stimulus.atoms() for stimulus in task.stimuli)]
         return 0.5 * np.mean(each[0] ** 2) + 0.5 * np.mean((each[1] - 1) ** 2)
     matrices = [lf.lattice.matrix(s.covariance()) for s in task.stimuli]
     back = w @ (matrices[0] + matrices[1]) @ w / 4

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import localfields as lf
+from localfields.stimuli._ring import ising_response
 from localfields.theory import EffectiveFlow
-from localfields.theory.responses.ising import ising_response
 
 from .sheet import fits
 

@@ -18,14 +18,11 @@ import numpy as np
 from .._spec import Count, Number, Row, num_members
 from .._spec import member as member_of
 from ..errors import InputError, show, unknown_name
-from ..stimuli import BlockPulse, Ising, SinglePulse, Stimulus
+from ..stimuli import Stimulus
 from ..stimuli.base import as_key
 from ..tasks import Discrimination
 from ..theory.checks.draws import Covariances
-from ..theory.responses.hypercube import enumerate_states, ising_weights
-from ..theory.responses.pulse import atoms, num_atoms
 from ..trajectory import Trajectory
-from ._moments import exact_kurtosis
 from .metrics import check_trajectory
 
 REFERENCES = ("next", "first", "final")
@@ -242,11 +239,14 @@ def _one_class(
         "variances": variances,
         "gaussian": _by_covariance(fields, seen, bias, reference),
     }
-    known = _atoms(stimulus)
     shift = stimulus.mean() * fields.sum(axis=2)
-    if known is not None:
+    patterns_listed = stimulus.num_atoms if stimulus.has_atoms else None
+    if patterns_listed is not None and patterns_listed <= MOST_ATOMS:
+        patterns, weights = stimulus.atoms()
         with jax.enable_x64(True):
-            sums = _tally(fields, bias, mask, variances, shift, *known, reference=reference)
+            sums = _tally(
+                fields, bias, mask, variances, shift, patterns, weights, reference=reference
+            )
         found |= _probabilities(sums, np.inf)
     elif num:
         found |= _probabilities(
@@ -268,7 +268,7 @@ def _one_class(
             "agreement_error": np.zeros_like(found["gaussian"]),
         }
         found["next"] = _by_covariance(fields, seen, bias, "next")
-    if (exact := exact_kurtosis(stimulus, fields)) is not None:
+    if (exact := stimulus.projection_kurtosis(fields)) is not None:
         found |= {"kurtosis": exact, "kurtosis_error": np.zeros_like(exact)}
     return found
 
@@ -293,19 +293,6 @@ def _by_covariance(
         together = np.sqrt(np.maximum(((u + v) * (su + sv)).sum(axis=2), 0))
         found = 1 - 2 / np.pi * np.arctan2(apart, together)
     return np.where(bias.any(), np.nan, found)
-
-
-def _atoms(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray] | None:
-    """All patterns of a law with few of them, and their probabilities."""
-    if isinstance(stimulus, Ising) and 2**stimulus.size <= MOST_ATOMS:
-        states = enumerate_states(stimulus.size).astype(np.float64)
-        return states, ising_weights(states, stimulus.coupling)
-    if isinstance(stimulus, (SinglePulse, BlockPulse)) and num_atoms(stimulus) <= MOST_ATOMS:
-        patterns, weights = atoms(stimulus)
-        return np.asarray(patterns, np.float64).reshape(len(weights), -1), np.asarray(
-            weights, np.float64
-        )
-    return None
 
 
 def _drawn(

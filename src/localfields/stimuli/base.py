@@ -17,13 +17,14 @@ from .._types import Lattice, Real
 from ..errors import InputError, show
 from ..fields import LATTICE as LATTICE
 from ..fields import RING as RING
-from ..lattice import Given, KernelField, check_kernel, normalize_kernel
+from ..lattice import Given, KernelField, check_kernel, matrix, normalize_kernel, product
 from ..marginals import Marginal
 
 if TYPE_CHECKING:
     from .gaussian import DenseGaussian, Gaussian
 
 LARGEST_DRAW = 2**31  # numbers in one call: 8 GB; more is better drawn in pieces
+LARGEST_TABLE = 50_000_000  # numbers in a list of patterns: 400 MB
 
 
 class Stimulus(Spec):
@@ -34,6 +35,7 @@ class Stimulus(Spec):
     """
 
     family: ClassVar[str] = "stimulus"
+    most_atoms: ClassVar[int] = 200_000  # patterns that `atoms` lists
 
     shape = required(Lattice)
 
@@ -55,6 +57,11 @@ class Stimulus(Spec):
     @property
     def elliptical(self) -> bool:
         """Whether the law depends on x only through xᵀΣ⁻¹x; then no marginal can make a field localize."""
+        return False
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the distribution is a multivariate normal."""
         return False
 
     @property
@@ -80,6 +87,138 @@ class Stimulus(Spec):
     @abc.abstractmethod
     def marginal(self) -> Marginal | None:
         """Exact law of one coordinate."""
+
+    def covariance_matrix(self) -> np.ndarray:
+        """The whole covariance matrix Σ, (size, size), in float64."""
+        values = np.asarray(self.covariance(), np.float64)
+        if values.shape == self.shape:
+            return matrix(values)
+        return values.reshape(self.size, self.size)
+
+    def covariance_product(self, w: np.ndarray) -> np.ndarray:
+        """Σw for fields w, (field, size), without building Σ where it is one row."""
+        values = np.asarray(self.covariance(), np.float64)
+        if values.shape == self.shape:
+            return product(values, w.reshape(-1, *self.shape)).reshape(w.shape)
+        return w @ values.reshape(self.size, -1)
+
+    @property
+    def num_atoms(self) -> int | None:
+        """Number of patterns that a sample can be, each counted as often as `atoms` lists it.
+
+        None where that is not a finite list.
+        """
+        return None
+
+    @property
+    def has_atoms(self) -> bool:
+        """Whether `atoms` can list the patterns: there are finitely many, and not too many."""
+        num = self.num_atoms
+        return num is not None and num <= self.most_atoms and num * self.size <= LARGEST_TABLE
+
+    def atoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """Every pattern that a sample can be, with its probability.
+
+        Returns:
+            Patterns, (num_atoms, size) in float64, and probabilities, (num_atoms,).
+
+        Raises:
+            InputError: If `has_atoms` is False.
+
+        Example:
+            >>> import localfields as lf
+            >>> lf.stimuli.BlockPulse(4, length=2, coding="zero-one").atoms()
+            (array([[1., 1., 0., 0.],
+                   [0., 0., 1., 1.]]), array([0.5, 0.5]))
+        """
+        self.require_one("to list the patterns of")
+        if self.num_atoms is None:
+            raise InputError(f"{show(self)} does not have finitely many patterns.")
+        if not self.has_atoms:
+            raise InputError(
+                f"{self.num_atoms} patterns on {self.size} sites are too many to list: at most "
+                f"{self.most_atoms}, and {LARGEST_TABLE} numbers in all. Take a smaller lattice."
+            )
+        return self.list_atoms()
+
+    def list_atoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """The list for `atoms`; a subclass with `num_atoms` defines it."""
+        raise NotImplementedError
+
+    def linear_slope(self) -> float | None:
+        """m₁ = E|S|/(2s) of a projection S with deviation s, if it is the same in all directions.
+
+        Then the gated mean is linear, m₁ Σw/√(wᵀΣw). None unless the distribution is elliptical and
+        sign symmetric.
+        """
+        if self.gaussian:
+            return 1 / math.sqrt(2 * math.pi) if self.sign_symmetric else None
+        marginal = self.marginal() if self.elliptical and self.sign_symmetric else None
+        return None if marginal is None else marginal.mean_abs / (2 * marginal.sd)
+
+    def has_gated_mean(self, w: np.ndarray) -> bool:
+        """Whether `gated_mean` is known in this direction; cheap."""
+        linear = self.elliptical and self.sign_symmetric
+        return self.has_atoms or (linear and (self.gaussian or self.marginal() is not None))
+
+    def gated_mean(self, w: np.ndarray) -> np.ndarray | None:
+        """E[1(⟨w, X⟩ > 0) X], to rounding: what a gate lets through. A tie counts one half.
+
+        Args:
+            w: A direction, (size,); its length does not matter.
+
+        Returns:
+            (size,), or None where it is not known (then it has to be estimated from samples).
+
+        Example:
+            >>> import numpy as np, localfields as lf
+            >>> lf.stimuli.Ising(4, coupling=0.7).gated_mean(np.eye(4)[0]).round(4).tolist()
+            [0.5, 0.364, 0.3223, 0.364]
+        """
+        w = np.asarray(w, np.float64)
+        slope = self.linear_slope() if self.elliptical else None
+        if slope is not None:
+            image = self.covariance_matrix() @ w
+            variance = float(w @ image)
+            # A projection that does not vary is zero throughout: a tie, and half of 0 passes.
+            if not self._varies(w, variance):
+                return np.zeros(self.size)
+            return slope * image / math.sqrt(variance)
+        if self.has_atoms:
+            x, p = self.atoms()
+            return (p * np.heaviside(x @ w, 0.5)) @ x
+        return None
+
+    def projection_kurtosis(self, w: np.ndarray) -> np.ndarray | None:
+        """Excess kurtosis of ⟨w, X⟩ for fields w, (…, size), where no samples are needed for it.
+
+        Returns:
+            (…,), with nan where ⟨w, X⟩ does not vary; None where it is not known.
+
+        Example:
+            >>> import numpy as np, localfields as lf
+            >>> lf.stimuli.Ising(4, coupling=0.7).projection_kurtosis(np.eye(4)[:2]).round(9).tolist()
+            [-2.0, -2.0]
+        """
+        marginal = None if self.gaussian else self.marginal()
+        if self.gaussian:
+            kurtosis = 0.0
+        elif self.elliptical and marginal is not None:
+            # Every projection is distributed like a coordinate, up to scale.
+            kurtosis = float(marginal.excess_kurtosis)
+        elif marginal is not None and math.isinf(marginal.kurtosis):
+            kurtosis = math.inf
+        else:
+            return None
+        w = np.asarray(w, np.float64)
+        flat = w.reshape(-1, self.size)
+        variance = np.einsum("fi,fi->f", flat, self.covariance_product(flat))
+        return np.where(self._varies(flat, variance), kurtosis, np.nan).reshape(w.shape[:-1])
+
+    def _varies(self, w: np.ndarray, variance: Any) -> Any:
+        """Whether the variance of ⟨w, X⟩ is more than rounding of the sum that it is."""
+        largest = np.abs(w).sum(axis=-1) ** 2 * np.abs(self.covariance()).max()
+        return variance > 64 * np.finfo(np.float64).eps * largest
 
     def sample(self, key: Any, num: int) -> jax.Array:
         """Draw independent samples.

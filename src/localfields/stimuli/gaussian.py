@@ -9,13 +9,22 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 
-from .._spec import Nested, Row, declare, derived, number
+from .._spec import Nested, Row, declare, derived, number, required
 from .._types import Array, Lattice, Real, working_dtype
 from ..errors import InputError, show
-from ..lattice import Given, KernelField, SquaredExponential, check_row, colored, normalize_kernel
+from ..lattice import (
+    Given,
+    KernelField,
+    SquaredExponential,
+    check_row,
+    colored,
+    normalize_kernel,
+    shifted,
+)
 from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection
-from ..marginals.base import MarginalField, latent_row
+from ..marginals.base import MarginalField, latent_row, normal_rule
 from ..marginals.numeric import as_law
 from .base import KERNEL, LATTICE, LENGTHSCALE, Colored, Stimulus
 
@@ -48,6 +57,37 @@ class GaussianCopula(Colored):
         law = self.marginal()
         return law.variance * law.correlation_error(self.latent_correlation())
 
+    def site_gated_mean(self) -> np.ndarray:
+        """E[1(X_0 > 0) X_d] at every displacement d: ½E[T(Z) erf(rZ/√(2(1 − r²)))].
+
+        Only for a symmetric marginal; of the lattice's shape.
+
+        Example:
+            >>> import localfields as lf
+            >>> lf.stimuli.NLGP((40,), xi=3, gain=3).site_gated_mean()[:2].round(4).tolist()
+            [0.4789, 0.378]
+        """
+        r = np.asarray(self.latent_correlation(), np.float64)
+        z, weights = normal_rule()
+        slope = r / np.sqrt(np.maximum(2 * (1 - r) * (1 + r), np.finfo(np.float64).tiny))
+        weighted = weights * self.marginal().from_normal(z)
+        return 0.5 * scipy.special.erf(slope[..., None] * z) @ weighted
+
+    def has_gated_mean(self, w: np.ndarray) -> bool:
+        """In the direction of a single site."""
+        one_site = self.sign_symmetric and int(np.count_nonzero(w)) == 1
+        return super().has_gated_mean(w) or one_site
+
+    def gated_mean(self, w: np.ndarray) -> np.ndarray | None:
+        """In the direction of a single site, from the latent correlation."""
+        w = np.asarray(w, np.float64)
+        known = super().gated_mean(w)
+        if known is not None or not self.has_gated_mean(w):
+            return known
+        site = int(np.abs(w).argmax())
+        at = [int(i) for i in np.unravel_index(site, self.shape)]
+        return np.sign(w[site]) * shifted(self.site_gated_mean(), at, len(self.shape)).ravel()
+
     @classmethod
     def with_correlation(cls, wanted: Any, **values: Any) -> Self:
         """Solve the inverse problem: the stimulus of this family whose *output* has a wanted correlation.
@@ -76,7 +116,32 @@ class GaussianCopula(Colored):
         return make(shape=row.shape, kernel=Given(latent_row(law, row)), **values)
 
 
-class Gaussian(GaussianCopula):
+class AbstractGaussian(Stimulus):
+    """What Gaussians of any covariance share: they are elliptical, and may have a mean."""
+
+    offset = required(Real)
+
+    @property
+    def elliptical(self) -> bool:
+        """The Gaussian is elliptical."""
+        return True
+
+    @property
+    def gaussian(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def sign_symmetric(self) -> bool:
+        """Unless it has a mean."""
+        return isinstance(self.offset, float) and self.offset == 0
+
+    def mean(self) -> float:
+        """The offset."""
+        return self.offset
+
+
+class Gaussian(AbstractGaussian, GaussianCopula):
     """A stationary Gaussian process. Its fields never localize: the network finds the flattest favorable mode.
 
     Example:
@@ -92,20 +157,6 @@ class Gaussian(GaussianCopula):
     )
     offset: Real = number(default=0.0, symbol="μ", help="mean of every coordinate")
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
-
-    @property
-    def elliptical(self) -> bool:
-        """The Gaussian is elliptical."""
-        return True
-
-    @property
-    def sign_symmetric(self) -> bool:
-        """Unless it has a mean."""
-        return isinstance(self.offset, float) and self.offset == 0
-
-    def mean(self) -> float:
-        """The offset."""
-        return self.offset
 
     def marginal(self) -> Marginal:
         """Normal; its mean is the stimulus's own."""
@@ -142,6 +193,16 @@ class NLGP(GaussianCopula):
     def marginal(self) -> Marginal:
         """The law of erf(gZ)/𝒵."""
         return ErfNormal(self.gain)
+
+    def site_gated_mean(self) -> np.ndarray:
+        """arcsin(r√(2g²/(1 + 2g²)))/(π𝒵), which equals arctan(r/√(1/2g² + 1 − r²))/(π𝒵).
+
+        The notes print 2√π times as much.
+        """
+        r = np.asarray(self.latent_correlation(), np.float64)
+        twice = 2 * float(self.gain) ** 2
+        spread = math.sqrt(2 / math.pi * math.asin(twice / (1 + twice)))  # 𝒵
+        return np.arcsin(r * math.sqrt(twice / (1 + twice))) / (math.pi * spread)
 
 
 class Kur(GaussianCopula):
@@ -214,7 +275,7 @@ class Copula(GaussianCopula):
         return self.marginal_law
 
 
-class DenseGaussian(Stimulus):
+class DenseGaussian(AbstractGaussian):
     """A Gaussian with any covariance matrix: the clone of stimuli that are not translation invariant."""
 
     shape: Lattice = declare(LATTICE, default=(2,))
@@ -248,20 +309,6 @@ class DenseGaussian(Stimulus):
     def translation_invariant(self) -> bool:
         """Not in general."""
         return False
-
-    @property
-    def elliptical(self) -> bool:
-        """The Gaussian is elliptical."""
-        return True
-
-    @property
-    def sign_symmetric(self) -> bool:
-        """Unless it has a mean."""
-        return isinstance(self.offset, float) and self.offset == 0
-
-    def mean(self) -> float:
-        """The offset."""
-        return self.offset
 
     def draw(self, key: Any, num: int) -> jax.Array:
         """White noise through the symmetric root."""

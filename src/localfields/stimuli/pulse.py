@@ -40,6 +40,29 @@ class Pulse(Stimulus):
     def pair_coverage(self) -> np.ndarray:
         """Probability that two sites both do, at every displacement (or for every pair)."""
 
+    @abc.abstractmethod
+    def intervals(self) -> list[np.ndarray]:
+        """For each axis, the intervals on it that a pulse covers, one per row, all equally likely."""
+
+    @property
+    @abc.abstractmethod
+    def num_places(self) -> int:
+        """Number of pulses that `intervals` describes."""
+
+    @property
+    def num_atoms(self) -> int:
+        """One per pulse, or two where the sign is random."""
+        return self.num_places * (2 if self.coding == "signs" else 1)
+
+    def list_atoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """A pattern may be listed more than once, such as a pulse as long as its axis."""
+        covered = np.ones((1, 1))
+        for intervals in self.intervals():
+            covered = np.kron(covered, intervals)
+        if self.coding == "signs":
+            covered = np.concatenate([2 * covered - 1, 1 - 2 * covered])
+        return covered, np.full(len(covered), 1 / len(covered))
+
     @property
     def sign_symmetric(self) -> bool:
         """With a random overall sign."""
@@ -121,6 +144,21 @@ class SinglePulse(Pulse):
     def _lengths(self) -> np.ndarray:
         return np.arange(self.shortest, self.longest + 1)
 
+    @property
+    def num_places(self) -> int:
+        """Starts and lengths on each axis."""
+        return math.prod(n * (self.longest - self.shortest + 1) for n in self.shape)
+
+    def intervals(self) -> list[np.ndarray]:
+        """Every start and length."""
+        lengths = self._lengths()[:, None, None]
+        # How many sites after the start each site lies, for every start.
+        after = [(np.arange(n)[None, :] - np.arange(n)[:, None]) % n for n in self.shape]
+        return [
+            (d < lengths).reshape(-1, n).astype(float)
+            for d, n in zip(after, self.shape, strict=True)
+        ]
+
     def coverage(self) -> float:
         """Product over the axes of mean length over N."""
         return math.prod(float(self._lengths().mean()) / n for n in self.shape)
@@ -177,6 +215,16 @@ class BlockPulse(Pulse):
         number, count = self._blocks()
         chosen = jax.random.randint(key, (num, 1), 0, count)
         return (jnp.asarray(number.reshape(1, -1)) == chosen).reshape((num, *self.shape))
+
+    @property
+    def num_places(self) -> int:
+        """The blocks."""
+        return math.prod(n // self.length for n in self.shape)
+
+    def intervals(self) -> list[np.ndarray]:
+        """The blocks along each axis."""
+        block = np.ones((1, self.length))
+        return [np.kron(np.eye(n // self.length), block) for n in self.shape]
 
     def coverage(self) -> float:
         """One over the number of blocks."""

@@ -205,21 +205,11 @@ def neuron_flow(
         )
 
 
-def whole(stimulus: Stimulus) -> np.ndarray:
-    """The covariance matrix of a class, (size, size)."""
-    values = np.asarray(stimulus.covariance(), np.float64)
-    return (
-        matrix(values)
-        if values.shape == stimulus.shape
-        else values.reshape(stimulus.size, stimulus.size)
-    )
-
-
 def alike(task: Discrimination) -> list[np.ndarray]:
     """Covariances of the classes in one form: rows where all have one, else whole matrices."""
     if all(stimulus.translation_invariant for stimulus in task.stimuli):
         return [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
-    return [whole(stimulus) for stimulus in task.stimuli]
+    return [stimulus.covariance_matrix() for stimulus in task.stimuli]
 
 
 def not_a_neuron(name: str, task: Discrimination, network: Network) -> str:

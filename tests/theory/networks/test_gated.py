@@ -27,7 +27,7 @@ from localfields.networks.gates import (
     Wave,
 )
 from localfields.theory import GatedFlow, gated_solution, race
-from localfields.theory.networks.moments import known_response, quadrant_moment, site_response
+from localfields.theory.networks.moments import quadrant_moment
 from localfields.theory.responses.hypercube import hypercube_bump
 
 from .. import sheet
@@ -238,7 +238,7 @@ def test_nlgp_behind_a_bump_gate(gain, right, printed):
     r = stimulus.latent_correlation()
     z = math.sqrt(2 / math.pi * math.asin(2 * gain**2 / (1 + 2 * gain**2)))
     arctangent = np.arctan(r / np.sqrt(1 / (2 * gain**2) + 1 - r**2)) / (math.pi * z)
-    np.testing.assert_allclose(site_response(stimulus), arctangent, rtol=1e-13)
+    np.testing.assert_allclose(stimulus.site_gated_mean(), arctangent, rtol=1e-13)
     # P(Y = 1) = ½ is part of what the notes call the input-output covariance; at the gate's own site r = 1.
     task = lf.Discrimination(stimulus.replace(xi=1.0), stimulus)
     solution = gated_solution(task, Bump(site=7), draws=None)
@@ -261,22 +261,22 @@ def test_copula_behind_a_bump_gate_against_draws(name, key):
     drawn = np.asarray(stimulus.sample(key, num))
     each = 0.5 * np.sign(drawn[:, :1]) * drawn
     error = each.std(axis=0) / math.sqrt(num)
-    expected = site_response(stimulus)
+    expected = stimulus.site_gated_mean()
     assert (np.abs(each.mean(axis=0) - expected) < SIGMAS * error).all()
     assert (np.abs(each.mean(axis=0) - 1.1 * expected)[:2] > SIGMAS * error[:2]).all()
-    flipped = -known_response(stimulus, -np.eye(6)[2])
+    flipped = -stimulus.gated_mean(-np.eye(6)[2])
     np.testing.assert_allclose(flipped, np.roll(expected, 2), rtol=1e-15)
 
 
 def test_quadrature_of_a_copula_is_the_closed_form():
     law = lf.marginals.ErfNormal(gain=3.0)
-    one = site_response(lf.stimuli.Copula((12,), xi=2.0, marginal_law=law))
+    one = lf.stimuli.Copula((12,), xi=2.0, marginal_law=law).site_gated_mean()
     np.testing.assert_allclose(
-        one, site_response(lf.stimuli.NLGP((12,), xi=2.0, gain=3.0)), rtol=0, atol=1e-12
+        one, lf.stimuli.NLGP((12,), xi=2.0, gain=3.0).site_gated_mean(), rtol=0, atol=1e-12
     )
     normal = lf.stimuli.Gaussian((12,), xi=2.0)
     np.testing.assert_allclose(
-        site_response(normal), normal.covariance() / math.sqrt(2 * math.pi), rtol=0, atol=1e-12
+        normal.site_gated_mean(), normal.covariance() / math.sqrt(2 * math.pi), rtol=0, atol=1e-12
     )
 
 

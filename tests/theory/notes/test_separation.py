@@ -7,9 +7,10 @@ import pytest
 import localfields as lf
 from localfields.lattice import matrix
 from localfields.stimuli import NLGP, DenseGaussian, Gaussian, Ising, Kur
+from localfields.stimuli._ring import meet_in_the_middle_response
 from localfields.theory.notes.separation import active_entries, separation
 from localfields.theory.notes.symmetry import check_symmetries, jacobian
-from localfields.theory.responses.hypercube import enumerated_response, meet_in_the_middle_response
+from localfields.theory.responses.hypercube import enumerated_response
 from localfields.theory.responses.linear import response_jacobian
 
 SPINS = Ising(12, coupling=0.7)

@@ -9,16 +9,14 @@ import pytest
 import localfields as lf
 from localfields.errors import InputError
 from localfields.lattice import matrix
+from localfields.stimuli._ring import enumerate_states, ising_weights, meet_in_the_middle_response
 from localfields.theory import Response
 from localfields.theory.responses.hypercube import (
     bump,
-    enumerate_states,
     enumerated_response,
     fixed_point_iteration,
     hypercube_bump,
     ising_bump,
-    ising_weights,
-    meet_in_the_middle_response,
 )
 from localfields.theory.responses.ising import ExactIsing
 from localfields.trajectory import inverse_participation_ratio
@@ -126,9 +124,9 @@ def test_laws_as_functions_and_atoms():
     for wrong in ((states, np.ones(3)), (states[:, :5], np.ones(256))):
         with pytest.raises(InputError, match="The law"):
             enumerated_response(w, wrong)
-    with pytest.raises(InputError, match="Sites to enumerate"):
+    with pytest.raises(InputError, match="States can be listed for 1 to 20 sites, got 21"):
         enumerated_response(np.ones(21), ising(21, 0.7))
-    with pytest.raises(InputError, match="Sites of the ring"):
+    with pytest.raises(InputError, match="A ring of 2 to 44 sites"):
         meet_in_the_middle_response(np.ones(45), 0.7)
 
 

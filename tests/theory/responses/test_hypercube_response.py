@@ -10,14 +10,13 @@ import pytest
 import localfields as lf
 from localfields.errors import InputError
 from localfields.lattice import matrix
+from localfields.stimuli._ring import enumerate_states, ising_weights
 from localfields.theory.notes.separation import active_entries, polygon_bound, separation
 from localfields.theory.responses.hypercube import (
     bump_response,
-    enumerate_states,
     enumerated_response,
     hypercube_bump,
     ising_fourth,
-    ising_weights,
 )
 
 from ..sheet import rounds_to

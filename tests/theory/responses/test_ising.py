@@ -10,22 +10,18 @@ import scipy.special
 
 import localfields as lf
 from localfields.errors import InputError
-from localfields.theory.responses.hypercube import (
+from localfields.stimuli._ring import (
+    adaptive_response,
     enumerate_states,
-    enumerated_response,
+    ising_response,
     ising_weights,
     meet_in_the_middle_response,
-)
-from localfields.theory.responses.ising import (
-    ExactIsing,
-    IsingResponse,
-    adaptive_response,
-    ising_response,
     odd_moments,
     partition,
-    smooth_response,
 )
-from localfields.theory.responses.ising import _compiled as compiled
+from localfields.stimuli._ring import compiled_response as compiled
+from localfields.theory.responses.hypercube import enumerated_response
+from localfields.theory.responses.ising import ExactIsing, IsingResponse, smooth_response
 
 from ..sheet import fits
 

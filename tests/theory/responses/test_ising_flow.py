@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields.theory.responses.hypercube import meet_in_the_middle_response
+from localfields.stimuli._ring import meet_in_the_middle_response
 
 from ..sheet import fits
 

@@ -10,7 +10,6 @@ import pytest
 
 import localfields as lf
 from localfields.stimuli import Elliptical, EllipticalExtreme, EllipticalShell, Gaussian, StudentT
-from localfields.theory.base import whole
 from localfields.theory.responses.linear import (
     GAUSSIAN_SLOPE,
     LinearResponse,
@@ -58,7 +57,7 @@ def test_response_is_the_gated_mean_of_draws(name, key):
     f = np.asarray(LinearResponse().response(stimulus)(jnp.asarray(w)))
     assert np.abs(standard_errors(gated, f)).max() < SIGMAS
     # ⟨w, f⟩ = E ReLU = s m₁: one number, in which a wrong slope shows most.
-    s = math.sqrt(w @ whole(stimulus) @ w)
+    s = math.sqrt(w @ stimulus.covariance_matrix() @ w)
     sized = np.maximum(x @ w, 0) / s
     assert abs(standard_errors(sized, w @ f / s)) < SIGMAS
     assert w @ f / s == pytest.approx(LinearResponse().slope_of(stimulus), rel=1e-12)
@@ -70,7 +69,9 @@ def test_response_is_the_gated_mean_of_draws(name, key):
 def test_the_gaussian_slope_fails_for_other_radii(name, key):
     """The power of the test above: the slope of the Gaussian is refused."""
     w = np.random.default_rng(1).normal(size=LAWS[name].size)
-    sized = np.maximum(drawn(LAWS[name], key) @ w, 0) / math.sqrt(w @ whole(LAWS[name]) @ w)
+    sized = np.maximum(drawn(LAWS[name], key) @ w, 0) / math.sqrt(
+        w @ LAWS[name].covariance_matrix() @ w
+    )
     assert abs(standard_errors(sized, GAUSSIAN_SLOPE)) > SIGMAS
 
 
@@ -110,7 +111,7 @@ def test_jacobian(name):
     stimulus = LAWS[name]
     w = np.random.default_rng(2).normal(size=stimulus.size)
     response, slope = LinearResponse().response(stimulus), LinearResponse().slope_of(stimulus)
-    found = response_jacobian(slope, whole(stimulus), w)
+    found = response_jacobian(slope, stimulus.covariance_matrix(), w)
     step, moves = 1e-3, jnp.asarray(1e-3 * np.eye(stimulus.size))
     near, far = (
         jax.vmap(lambda d, n=n: response(w + n * d) - response(w - n * d), out_axes=1)(moves)
@@ -185,7 +186,7 @@ def test_conventions():
     """(A) is the paper's eq. 5; half of it is the notes' 001 (20), −¼(Σ₀ + (1 − √(2/π)/s₁)Σ₁)w."""
     task = gaussians((1, 2))
     w = 0.1 * np.random.default_rng(5).normal(size=40)
-    sigma0, sigma1 = (whole(stimulus) for stimulus in task.stimuli)
+    sigma0, sigma1 = (stimulus.covariance_matrix() for stimulus in task.stimuli)
     s1 = math.sqrt(w @ sigma1 @ w)
     paper = sigma1 @ w / (math.sqrt(2 * math.pi) * s1) - 0.5 * (sigma0 + sigma1) @ w
     notes = -0.25 * (sigma0 + (1 - math.sqrt(2 / math.pi) / s1) * sigma1) @ w
@@ -217,7 +218,7 @@ def test_the_paper_lacks_a_half():
     assert LinearResponse().slope_of(Gaussian(40)) == pytest.approx(constant / 2, rel=1e-15)
     wave = sinusoids(gaussians((1, 2)))[3]
     w = wave.field().ravel()
-    size = math.sqrt(w @ whole(Gaussian(40, xi=2)) @ w)
+    size = math.sqrt(w @ Gaussian(40, xi=2).covariance_matrix() @ w)
     assert constant / size - 1 == pytest.approx(wave.ratio, rel=1e-12)
     assert abs(2 * constant / size - 1 - wave.ratio) > 1
 

@@ -11,7 +11,6 @@ import pytest
 import localfields as lf
 from localfields.lattice import fourier_basis, fourier_frequencies, spectrum
 from localfields.stimuli import EllipticalExtreme, EllipticalShell, Gaussian, StudentT
-from localfields.theory.base import whole
 from localfields.theory.responses.linear import (
     GAUSSIAN_SLOPE,
     LinearResponse,
@@ -98,7 +97,9 @@ def test_rates_are_the_jacobians(name):
     )
     waves = sinusoids(task)
     labelled = [
-        whole(one) for one, label in zip(task.stimuli, task.targets()[:, 0], strict=True) if label
+        one.covariance_matrix()
+        for one, label in zip(task.stimuli, task.targets()[:, 0], strict=True)
+        if label
     ]
     for wave in (waves[0], waves[1], waves[len(waves) // 2], waves[-1]):
         w = wave.field(phase=0.0).ravel()

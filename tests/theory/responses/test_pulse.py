@@ -12,9 +12,8 @@ import pytest
 import localfields as lf
 from localfields.networks import Committee, SingleNeuron, TwoLayer
 from localfields.stimuli import BlockPulse, SinglePulse
-from localfields.theory.base import whole
 from localfields.theory.responses.linear import LinearResponse
-from localfields.theory.responses.pulse import ExactPulse, atoms, num_atoms, pulse_response
+from localfields.theory.responses.pulse import ExactPulse
 
 SIGMAS = 5.0
 
@@ -52,12 +51,14 @@ def by_hand(stimulus):
 
 @pytest.mark.parametrize("stimulus", PULSES, ids=repr)
 def test_atoms_have_the_declared_statistics(stimulus):
-    x, p = atoms(stimulus)
-    assert x.shape == (num_atoms(stimulus), stimulus.size) == (len(p), stimulus.size)
+    x, p = stimulus.atoms()
+    assert x.shape == (stimulus.num_atoms, stimulus.size) == (len(p), stimulus.size)
     assert p.min() > 0 and p.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(p @ x, stimulus.mean(), atol=1e-12)
     centered = x - stimulus.mean()
-    np.testing.assert_allclose((p * centered.T) @ centered, whole(stimulus), atol=1e-12)
+    np.testing.assert_allclose(
+        (p * centered.T) @ centered, stimulus.covariance_matrix(), atol=1e-12
+    )
     assert set(np.unique(x)) == ({-1, 1} if stimulus.coding == "signs" else {0, 1})
 
 
@@ -69,7 +70,7 @@ def test_atoms_are_those_of_a_loop(stimulus):
             total[tuple(x)] = total.get(tuple(x), 0) + p
         return total
 
-    found, expected = tally(zip(*atoms(stimulus), strict=True)), tally(by_hand(stimulus))
+    found, expected = tally(zip(*stimulus.atoms(), strict=True)), tally(by_hand(stimulus))
     assert found.keys() == expected.keys()
     assert all(found[x] == pytest.approx(expected[x], abs=1e-14) for x in expected)
 
@@ -77,17 +78,18 @@ def test_atoms_are_those_of_a_loop(stimulus):
 @pytest.mark.parametrize("stimulus", PULSES, ids=repr)
 def test_draws_are_atoms(stimulus, key):
     drawn = {tuple(x) for x in np.asarray(stimulus.sample(key, 200))}
-    assert drawn <= {tuple(x) for x in atoms(stimulus)[0]}
+    assert drawn <= {tuple(x) for x in stimulus.atoms()[0]}
 
 
 def test_atoms_are_counted_before_they_are_listed():
-    for stimulus, told in (
-        (SinglePulse((60, 60), 1, 30), "6480000 atoms"),
-        (SinglePulse((30, 30), 10, 17), "115200 atoms on 900 sites"),
-        (lf.stimuli.Ising(10), "SinglePulse or a BlockPulse"),
+    for stimulus, message in (
+        (SinglePulse((60, 60), 1, 30), "6480000 patterns"),
+        (SinglePulse((30, 30), 10, 17), "115200 patterns on 900 sites"),
+        (lf.stimuli.Gaussian(10, xi=1), "does not have finitely many patterns"),
     ):
-        with pytest.raises(lf.InputError, match=told):
-            atoms(stimulus)
+        with pytest.raises(lf.InputError, match=message):
+            stimulus.atoms()
+        assert not stimulus.has_atoms
 
 
 # -- the response of one neuron ---------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ def test_response_against_draws(stimulus, key):
     w = np.random.default_rng(0).normal(size=stimulus.size)
     x = np.asarray(stimulus.sample(key, 100_000), np.float64)
     gated = (x @ w > 0)[:, None] * x
-    f, error = pulse_response(w, stimulus), gated.std(axis=0) / math.sqrt(len(x)) + 1e-12
+    f, error = stimulus.gated_mean(w), gated.std(axis=0) / math.sqrt(len(x)) + 1e-12
     assert np.abs((gated.mean(axis=0) - f) / error).max() < SIGMAS
     for wrong in (1.2 * f, -f, 2 * f):
         assert np.abs((gated.mean(axis=0) - wrong) / error).max() > SIGMAS
@@ -108,30 +110,30 @@ def test_ties_do_not_count_with_a_random_sign():
     """Many atoms tie at a field of equal weights; f = ½ E sgn(S) X whatever the gate does there."""
     stimulus = SinglePulse(8, 2, 6)
     w = np.ones(8)
-    x, p = atoms(stimulus)
+    x, p = stimulus.atoms()
     s = x @ w
     assert p[s == 0].sum() == pytest.approx(0.2)
     for tie in (0.0, 0.5, 1.0):
         np.testing.assert_allclose(
-            (p * np.heaviside(s, tie)) @ x, pulse_response(w, stimulus), atol=1e-15
+            (p * np.heaviside(s, tie)) @ x, stimulus.gated_mean(w), atol=1e-15
         )
-    np.testing.assert_allclose(0.5 * (p * np.sign(s)) @ x, pulse_response(w, stimulus), atol=1e-15)
+    np.testing.assert_allclose(0.5 * (p * np.sign(s)) @ x, stimulus.gated_mean(w), atol=1e-15)
     # Without the sign ties matter, and count one half.
     bare = stimulus.replace(coding="zero-one")
     w = np.array([1.0, -1, 1, -1, 1, -1, 1, -1])
-    x, p = atoms(bare)
+    x, p = bare.atoms()
     halves = (p * np.heaviside(x @ w, 0.5)) @ x
-    np.testing.assert_allclose(pulse_response(w, bare), halves, atol=1e-15)
+    np.testing.assert_allclose(bare.gated_mean(w), halves, atol=1e-15)
     assert np.abs(halves - (p * (x @ w > 0)) @ x).max() > 0.1
 
 
 def test_response_on_the_hypercube():
     """f(e_i) = ½ Σe_i, f(e_i + e_j) = ¼ Σ(e_i + e_j); exact zeros of S among the latter."""
     stimulus = SinglePulse(10, 2, 4)
-    sigma = whole(stimulus)
+    sigma = stimulus.covariance_matrix()
     one, two = np.eye(10)[3], np.eye(10)[3] + np.eye(10)[5]
-    np.testing.assert_allclose(pulse_response(one, stimulus), sigma @ one / 2, atol=1e-15)
-    np.testing.assert_allclose(pulse_response(two, stimulus), sigma @ two / 4, atol=1e-15)
+    np.testing.assert_allclose(stimulus.gated_mean(one), sigma @ one / 2, atol=1e-15)
+    np.testing.assert_allclose(stimulus.gated_mean(two), sigma @ two / 4, atol=1e-15)
 
 
 # -- the flow ---------------------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ def test_loss_is_the_sum_over_a_loop(name):
         pairs = (
             by_hand(stimulus)
             if name in ("neuron", "erf", "two layers")
-            else zip(*atoms(stimulus), strict=True)
+            else zip(*stimulus.atoms(), strict=True)
         )
         for x, p in pairs:
             total += prior * p * float(task.sample_loss(apply(jnp.asarray(x)), jnp.asarray(target)))
@@ -258,8 +260,8 @@ def test_neuron_flow_from_the_response():
     """With a random sign, L = Σ p y² − 2 Σ p y ⟨w, f⟩ + ½ wᵀΣ̄w: only f is needed beside covariances."""
     task, network = CASES["neuron"]
     w = np.random.default_rng(1).normal(size=10)
-    f = pulse_response(w, task.stimuli[1])
-    mean = (whole(task.stimuli[0]) + whole(task.stimuli[1])) / 2
+    f = task.stimuli[1].gated_mean(w)
+    mean = (task.stimuli[0].covariance_matrix() + task.stimuli[1].covariance_matrix()) / 2
     loss, gradient = ExactPulse().flow(task, network)({"weights": jnp.asarray(w)[None, :]})
     assert float(loss) == pytest.approx(0.5 - w @ f + 0.5 * w @ mean @ w, abs=1e-13)
     np.testing.assert_allclose(gradient["weights"][0], mean @ w - f, atol=1e-13)
@@ -276,7 +278,7 @@ def test_a_tie_counts_one_half():
     w = np.array([1.0, -1, 0, 0, 0, 2, -2, 0, 0, 0])
     expected = np.zeros(10)
     for stimulus, label in zip(task.stimuli, (0, 1), strict=True):
-        x, p = atoms(stimulus)
+        x, p = stimulus.atoms()
         s = x @ w
         assert p[s == 0].sum() > 0.1
         expected += 0.5 * 2 * (p * (np.maximum(s, 0) - label) * np.heaviside(s, 0.5)) @ x

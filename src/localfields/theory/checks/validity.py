@@ -16,14 +16,13 @@ import scipy.special
 from ..._spec import Count, Number, Row, num_members
 from ..._spec import member as member_of
 from ...errors import Said, refuse
-from ...stimuli import BlockPulse, Ising, SinglePulse, Stimulus
+from ...stimuli import Stimulus
 from ...tasks import Discrimination
 from ...trajectory import Trajectory, inverse_participation_ratio
 from ..base import NeuronTheory, Response
 from ..responses.effective import EffectiveFlow
-from ..responses.ising import MOST_SUMMED, ExactIsing, adaptive_response
+from ..responses.ising import ExactIsing
 from ..responses.linear import LinearResponse
-from ..responses.pulse import num_atoms, pulse_response
 from .draws import BINS, GROUPS, NUMBERS, Covariances, draws, jackknife, mean_square, signed_root
 
 CELLS = 1024  # of the distance from normal, which is resolved to 1/CELLS
@@ -208,21 +207,13 @@ def _records(
 
 def _known_response(stimulus: Stimulus) -> Callable[[np.ndarray], np.ndarray] | None:
     """The response of a law for which it is known, as a function of unit fields (record, size); else None."""
-    if isinstance(stimulus, Ising):
-        if stimulus.size <= MOST_SUMMED:
-            return lambda fields: np.array(
-                [adaptive_response(w, stimulus.coupling)[0] for w in fields]
-            )
-        return functools.partial(
-            _one_by_one, ExactIsing(frequencies=1024).response(stimulus)
-        )  # to 3e-5 on 40 sites
-    if (
-        isinstance(stimulus, (SinglePulse, BlockPulse))
-        and num_atoms(stimulus) * stimulus.size < NUMBERS
-    ):
-        return lambda fields: np.array([pulse_response(w, stimulus) for w in fields])
-    if stimulus.elliptical:
-        return functools.partial(_one_by_one, LinearResponse().response(stimulus))
+    # A short list of patterns is summed. Else a theory that is exact for the class may know.
+    num = stimulus.num_atoms
+    if num is not None and stimulus.has_atoms and num * stimulus.size < NUMBERS:
+        return lambda fields: np.array([stimulus.gated_mean(w) for w in fields])
+    for theory in (ExactIsing(frequencies=1024), LinearResponse()):  # to 3e-5 on 40 sites
+        if theory.covers_class(stimulus).exact:
+            return functools.partial(_one_by_one, theory.response(stimulus))
     return None
 
 

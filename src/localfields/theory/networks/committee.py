@@ -20,7 +20,6 @@ from ..._types import Whole
 from ...errors import show
 from ...networks import Committee, Network, SingleNeuron
 from ...networks.base import Params
-from ...stimuli import DenseGaussian, Gaussian
 from ...tasks import Discrimination
 from ..base import (
     APPROXIMATE,
@@ -123,7 +122,7 @@ def gaussian_coverage(task: Discrimination, name: str, law: str) -> Coverage:
     """Whether a closed form for Gaussian data, of this name, covers the classes."""
     if reason := swept(name, task) or not_symmetric(name, task.stimuli):
         return not_covered(reason)
-    other = [one for one in task.stimuli if not isinstance(one, (Gaussian, DenseGaussian))]
+    other = [stimulus for stimulus in task.stimuli if not stimulus.gaussian]
     if other and law == "exact":
         return not_covered(
             f"Every stimulus for {name} must be Gaussian, got {show(other[0])}. Use its "

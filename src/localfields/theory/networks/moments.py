@@ -9,30 +9,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 
 from ...errors import InputError
-from ...lattice import shifted
-from ...marginals.base import normal_rule
 from ...networks.gates import Gates, Open
-from ...stimuli import NLGP, Ising, Stimulus
-from ...stimuli.gaussian import GaussianCopula
-from ..base import whole
+from ...stimuli import Stimulus
 from ..checks.draws import GROUPS, draws
-from ..responses.hypercube import (
-    MOST_IN_HALVES,
-    enumerate_states,
-    ising_weights,
-    meet_in_the_middle_response,
-)
-from ..responses.ising import adaptive_response
-from ..responses.linear import LinearResponse
-from ..responses.pulse import atoms, no_table, pulse_response
 
 LARGEST = 4096  # neurons × sites: a matrix of 134 MB
 LARGEST_MEASURED = 1024  # of which there is one a group
-MOST_STATES = 14  # sites of an Ising ring whose states are listed
-WORST_FOURIER = 1e-6  # error of the Fourier sum from which an Ising ring is cut in halves instead
 ALIKE = 1e-12  # difference of two directions of unit length that is rounding
 
 
@@ -63,18 +47,17 @@ def gate_moments(
     if size > LARGEST:
         raise InputError(too_large(gates, stimulus.size))
     if isinstance(gates, Open) and stimulus.sign_symmetric:
-        return Moments(np.zeros((1, size)), np.tile(whole(stimulus), (gates.copies,) * 2)[None])
+        return Moments(
+            np.zeros((1, size)), np.tile(stimulus.covariance_matrix(), (gates.copies,) * 2)[None]
+        )
     rows = _half_spaces(gates, stimulus)
     second = None if rows is None else _blocks(stimulus, rows)
     known: list[np.ndarray | None] = [None]
     if rows is not None and second is not None:
-        known = [
-            known_response(stimulus, row) if pulls else np.zeros(stimulus.size) for row in rows
-        ]
+        known = [stimulus.gated_mean(row) if pulls else np.zeros(stimulus.size) for row in rows]
     if second is None or any(one is None for one in known):
-        listed = _listed(stimulus)
-        if listed is not None:
-            return _summed(gates, stimulus.shape, *listed)
+        if stimulus.has_atoms:
+            return _summed(gates, stimulus.shape, *stimulus.atoms())
         if num is None:
             return None
         if second is None and size > LARGEST_MEASURED:
@@ -106,13 +89,13 @@ def is_known(stimulus: Stimulus, gates: Gates, pulls: bool) -> tuple[bool, bool]
     """Whether the first and the second moment need no draws."""
     if isinstance(gates, Open) and stimulus.sign_symmetric:
         return True, True
-    if _can_list(stimulus):
+    if stimulus.has_atoms:
         return True, True
     rows = _half_spaces(gates, stimulus)
     if rows is None:
         return False, False
     alike = stimulus.elliptical or np.abs(rows - rows[0]).max() < ALIKE
-    return alike and (not pulls or all(has_response(stimulus, row) for row in rows)), alike
+    return alike and (not pulls or all(stimulus.has_gated_mean(row) for row in rows)), alike
 
 
 def _half_spaces(gates: Gates, stimulus: Stimulus) -> np.ndarray | None:
@@ -125,60 +108,6 @@ def _half_spaces(gates: Gates, stimulus: Stimulus) -> np.ndarray | None:
         return None
     rows = np.asarray(rows, np.float64)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def known_response(stimulus: Stimulus, row: np.ndarray) -> np.ndarray | None:
-    """E[1(⟨v, X⟩ > 0) X] of a sign-symmetric law where it is known, (size,); a tie counts one half."""
-    if not has_response(stimulus, row):
-        return None
-    if stimulus.elliptical:
-        seen = whole(stimulus) @ row
-        return LinearResponse().slope_of(stimulus) * seen / math.sqrt(row @ seen)
-    if isinstance(stimulus, Ising):
-        found, error, _ = adaptive_response(row, stimulus.coupling)
-        if error > WORST_FOURIER and stimulus.size <= MOST_IN_HALVES:
-            return meet_in_the_middle_response(row, stimulus.coupling)
-        return found
-    if no_table(stimulus) == "":
-        return pulse_response(row, stimulus)
-    assert isinstance(stimulus, GaussianCopula)
-    site = int(np.abs(row).argmax())
-    at = [int(i) for i in np.unravel_index(site, stimulus.shape)]
-    return np.sign(row[site]) * shifted(site_response(stimulus), at, len(stimulus.shape)).ravel()
-
-
-def has_response(stimulus: Stimulus, row: np.ndarray) -> bool:
-    """Whether E[1(⟨v, X⟩ > 0) X] of a sign-symmetric law is known in this direction."""
-    if stimulus.elliptical or isinstance(stimulus, Ising) or no_table(stimulus) == "":
-        return True
-    return isinstance(stimulus, GaussianCopula) and int(np.count_nonzero(row)) == 1
-
-
-def site_response(stimulus: GaussianCopula) -> np.ndarray:
-    """E[1(X_0 > 0) X_d] at every displacement d, for a symmetric marginal: ½E[T(Z) erf(rZ/√(2(1 − r²)))].
-
-    For `NLGP` that is arcsin(r√(2g²/(1 + 2g²)))/(π𝒵), which equals arctan(r/√(1/2g² + 1 − r²))/(π𝒵). (The notes print
-    2√π times as much.)
-
-    Args:
-        stimulus: A Gaussian copula with a symmetric marginal.
-
-    Returns:
-        Of the lattice's shape.
-
-    Example:
-        >>> import localfields as lf
-        >>> site_response(lf.stimuli.NLGP((40,), xi=3, gain=3))[:2].round(4).tolist()
-        [0.4789, 0.378]
-    """
-    r, law = np.asarray(stimulus.latent_correlation(), np.float64), stimulus.marginal()
-    if isinstance(stimulus, NLGP):
-        twice = 2 * float(stimulus.gain) ** 2
-        spread = math.sqrt(2 / math.pi * math.asin(twice / (1 + twice)))  # 𝒵
-        return np.arcsin(r * math.sqrt(twice / (1 + twice))) / (math.pi * spread)
-    z, weights = normal_rule()
-    slope = r / np.sqrt(np.maximum(2 * (1 - r) * (1 + r), np.finfo(np.float64).tiny))
-    return 0.5 * scipy.special.erf(slope[..., None] * z) @ (weights * law.from_normal(z))
 
 
 def quadrant_moment(covariance: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -219,7 +148,7 @@ def quadrant_moment(covariance: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.
 
 def _blocks(stimulus: Stimulus, rows: np.ndarray) -> np.ndarray | None:
     """The second moment of half-space gates, (K·N, K·N), or None where two of them share what is not known."""
-    covariance, count = whole(stimulus), len(rows)
+    covariance, count = stimulus.covariance_matrix(), len(rows)
     blocks: list[list[Any]] = [[None] * count for _ in range(count)]
     for k in range(count):
         for other in range(k + 1):
@@ -231,19 +160,6 @@ def _blocks(stimulus: Stimulus, rows: np.ndarray) -> np.ndarray | None:
                 return None
             blocks[k][other] = blocks[other][k] = found
     return np.block(blocks)
-
-
-def _can_list(stimulus: Stimulus) -> bool:
-    small = isinstance(stimulus, Ising) and stimulus.size <= MOST_STATES
-    return small or no_table(stimulus) == ""
-
-
-def _listed(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray] | None:
-    """Every pattern of a finite law with its probability, if they are not too many."""
-    if isinstance(stimulus, Ising) and stimulus.size <= MOST_STATES:
-        states = enumerate_states(stimulus.size)
-        return states.astype(np.float64), ising_weights(states, stimulus.coupling)
-    return None if no_table(stimulus) else atoms(stimulus)
 
 
 def gated(gates: Gates, shape: tuple[int, ...], x: np.ndarray) -> np.ndarray:

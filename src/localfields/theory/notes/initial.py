@@ -18,7 +18,7 @@ from ...errors import Said, refuse
 from ...lattice import spectrum
 from ...marginals import TwoPoint
 from ...networks import Committee, Network, SingleNeuron
-from ...stimuli import DenseGaussian, Gaussian, Stimulus
+from ...stimuli import Stimulus
 from ...tasks import Discrimination
 from ..checks.draws import GROUPS, Covariances, draws
 from .reduced import Estimate
@@ -138,7 +138,7 @@ def _mean_over_lengths(
     law = stimulus.marginal()
     if isinstance(law, TwoPoint):
         return _function(activation, variance * _mean_square(stimulus))
-    if isinstance(stimulus, (Gaussian, DenseGaussian)) and stimulus.mean() == 0:
+    if stimulus.gaussian and stimulus.mean() == 0:
         return _by_laplace_transform(activation, variance * _eigenvalues(stimulus))
     sums, count = np.zeros(GROUPS), np.zeros(GROUPS)
     # What the function is minus its tangent at the mean has the same average, E R being known, and varies far less.
@@ -156,7 +156,7 @@ def _mean_over_lengths(
     return level + sums / count
 
 
-def _eigenvalues(stimulus: Gaussian | DenseGaussian) -> np.ndarray:
+def _eigenvalues(stimulus: Stimulus) -> np.ndarray:
     values = stimulus.covariance()
     if values.shape == stimulus.shape:
         return np.maximum(spectrum(values).ravel(), 0)

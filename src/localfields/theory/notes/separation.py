@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import refuse
-from ..responses.hypercube import MOST_IN_HALVES, TIE, as_field
+from ...stimuli._ring import MOST_IN_HALVES, TIE, as_field
 
 
 def separation(w: Any, k: int) -> float:

@@ -14,8 +14,8 @@ from ..._spec import Row
 from ...errors import Said, refuse
 from ...marginals import TwoPoint
 from ...stimuli import Stimulus
-from ..base import Response, whole
-from ..responses.hypercube import MOST_IN_HALVES, as_field
+from ...stimuli._ring import MOST_IN_HALVES, as_field
+from ..base import Response
 from ..responses.linear import LinearResponse, response_jacobian
 from .separation import separation
 
@@ -126,7 +126,7 @@ def jacobian(of: Stimulus | Response, w: Any) -> np.ndarray:
             "Give one.",
         )
     if of.elliptical:
-        return response_jacobian(LinearResponse().slope_of(of), whole(of), w)
+        return response_jacobian(LinearResponse().slope_of(of), of.covariance_matrix(), w)
     if isinstance(of.marginal(), TwoPoint) and w.size <= MOST_IN_HALVES:
         if separation(w, w.size) == 0:
             got, advice = (

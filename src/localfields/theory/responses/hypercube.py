@@ -15,48 +15,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 
-from ..._spec import Row
 from ...errors import Said, refuse
 from ...lattice import row_of, shifted, spectrum
 from ...marginals import TwoPoint
 from ...stimuli import Ising
+from ...stimuli._ring import TIE, as_field, enumerate_states, ising_weights
 from ...tasks import Discrimination
 from ..base import Covariance, NeuronFlow
 
-MOST_ENUMERATED = 20  # sites: a million states
-MOST_IN_HALVES = 44  # sites: two lists of four million
-TIE = 64 * np.finfo(np.float64).eps  # of ‖w‖₁: a sum that would be zero without rounding
-
 Atoms = tuple[np.ndarray, np.ndarray]
-
-
-def as_field(w: Any) -> np.ndarray:
-    """A field as a float64 array with one axis, or refuse."""
-    return Row(hint="Give one number a site.").check("w", w)
-
-
-def enumerate_states(n: int) -> np.ndarray:
-    """All states of n spins, (2ⁿ, n) of ±1; the first site changes slowest and starts at +1.
-
-    Example:
-        >>> enumerate_states(2).tolist()
-        [[1, 1], [1, -1], [-1, 1], [-1, -1]]
-    """
-    if not 1 <= n <= MOST_ENUMERATED:
-        advice = "Use `meet_in_the_middle_response` for Ising rings up to 44 sites, `ising_response` beyond."
-        refuse("Sites to enumerate", n, f"from 1 to {MOST_ENUMERATED}", advice)
-    return (1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)[::-1][None, :]) & 1)).astype(np.int8)
-
-
-def ising_weights(states: np.ndarray, coupling: float) -> np.ndarray:
-    """Probability of each state of an Ising ring among those given; all of them for the law itself."""
-    energy = np.asarray(
-        coupling * np.sum(states * np.roll(states, -1, axis=1), axis=1, dtype=np.float64)
-    )
-    weights = np.exp(energy - energy.max())
-    return weights / weights.sum()
 
 
 def enumerated_response(
@@ -103,84 +71,6 @@ def enumerated_response(
         s[np.abs(s) <= TIE * np.abs(w).sum()] = 0
         total += (weights[start : start + 2**16] * np.sign(s)) @ part
     return 0.5 * total / weights.sum()
-
-
-def meet_in_the_middle_response(w: Any, coupling: float) -> np.ndarray:
-    """f(w) of an Ising ring, exact for any field up to 44 sites: a few seconds at 40.
-
-    The ring is cut in two. For every state of one half, a sorted list of the other half's sums with cumulative
-    weights tells E[sgn S], once for each of its 4 pairs of end spins: 2^(N/2) N operations.
-
-    Args:
-        w: The field, (size,).
-        coupling: J.
-
-    Returns:
-        (size,).
-
-    Example:
-        >>> w = [0.3, -0.2, 0.5, 0.1]
-        >>> exact = enumerated_response(w, Ising(4, coupling=0.7))
-        >>> bool(np.allclose(meet_in_the_middle_response(w, 0.7), exact, rtol=0, atol=1e-15))
-        True
-    """
-    w = as_field(w)
-    if not 2 <= w.size <= MOST_IN_HALVES:
-        advice = "Use `ising_response` for larger rings."
-        refuse("Sites of the ring", w.size, f"from 2 to {MOST_IN_HALVES}", advice)
-    bonds = scipy.special.expit(
-        [2 * coupling, -2 * coupling]
-    )  # weight of an equal and of an unequal pair
-    cut = w.size // 2
-    halves = [_half(w[:cut], bonds), _half(w[cut:], bonds)]
-    tie = TIE * np.abs(w).sum()
-    parts, total = zip(
-        *(_facing(halves[k], halves[1 - k], bonds, tie) for k in (0, 1)), strict=True
-    )
-    return 0.5 * np.concatenate(parts) / total[0]
-
-
-def _half(w: np.ndarray, bonds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sum and weight of every state of an open chain, the first site slowest, each (first, others, last)."""
-    sums, weights = np.zeros(1), np.ones(1)
-    for i, value in enumerate(w):
-        sums = np.stack([sums + value, sums - value], axis=-1).ravel()
-        pairs = np.array([[bonds[0], bonds[1]], [bonds[1], bonds[0]]]) if i else np.ones((1, 2))
-        weights = (weights.reshape(-1, len(pairs), 1) * pairs).ravel()
-    shape = (2, -1, 2) if len(w) > 1 else (2, 1, 1)
-    return sums.reshape(shape), weights.reshape(shape)
-
-
-def _facing(mine: Any, other: Any, bonds: np.ndarray, tie: float) -> tuple[np.ndarray, float]:
-    """Σ P sgn(S) x over this half's sites, and Σ P; only states with a first spin of +1, doubled by symmetry."""
-    sums, weights = mine
-    mean = np.zeros(
-        sums.shape[1:]
-    )  # of sgn(S) times weights of the other half and of the two bonds between
-    total = 0.0
-    for first, last in np.ndindex(other[0].shape[0], other[0].shape[2]):
-        theirs = other[0][first, :, last]
-        order = np.argsort(theirs)
-        theirs, below = (
-            theirs[order],
-            np.concatenate([[0.0], np.cumsum(other[1][first, :, last][order])]),
-        )
-        their_last = last if other[0].shape[2] > 1 else first  # a half of one site is its own end
-        for end in range(sums.shape[2]):
-            my_end = end if sums.shape[2] > 1 else 0
-            bond = bonds[first ^ my_end] * bonds[their_last]
-            query = np.sort(-sums[0, :, end])
-            back = np.argsort(np.argsort(-sums[0, :, end]))
-            up = below[-1] - below[np.searchsorted(theirs, query + tie, side="right")]
-            down = below[np.searchsorted(theirs, query - tie, side="left")]
-            mean[:, end] += bond * (up - down)[back]
-            total += 2 * bond * below[-1] * weights[0, :, end].sum()
-    signed = (2 * weights[0] * mean).ravel()
-    parts = [signed.sum()]
-    for i in range(int(np.log2(sums.size)) - 1):
-        split = signed.reshape(2**i, 2, -1).sum(axis=(0, 2))
-        parts.append(split[0] - split[1])
-    return np.array(parts), total
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..._spec import Choice, declare
 from ...errors import Said, refuse, show
 from ...lattice import spectrum
 from ...networks import SingleNeuron
-from ...stimuli import DenseGaussian, Gaussian, Stimulus
+from ...stimuli import Stimulus
 from ...tasks import Discrimination
 from ..base import (
     APPROXIMATE,
@@ -91,18 +91,16 @@ class LinearResponse(NeuronTheory):
             InputError: When the law is not elliptical, or has a mean.
         """
         self.covers_class(stimulus).require()
-        if self.slope == "gaussian" or isinstance(stimulus, (Gaussian, DenseGaussian)):
-            return GAUSSIAN_SLOPE
-        law = stimulus.marginal()
-        assert law is not None, "see covers_class"
-        return law.mean_abs / (2 * law.sd)
+        slope = GAUSSIAN_SLOPE if self.slope == "gaussian" else stimulus.linear_slope()
+        assert slope is not None, "see covers_class"
+        return slope
 
     def covers_class(self, stimulus: Stimulus) -> Coverage:
         """Elliptical laws without a mean; with the Gaussian's slope all sign-symmetric ones."""
         reason = swept("LinearResponse", stimulus) or not_symmetric("LinearResponse", [stimulus])
         if reason:
             return not_covered(reason)
-        if isinstance(stimulus, (Gaussian, DenseGaussian)):
+        if stimulus.gaussian:
             return EXACT
         if self.slope == "gaussian":
             return APPROXIMATE

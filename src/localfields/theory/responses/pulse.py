@@ -6,7 +6,6 @@ law, sign symmetry included.
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import jax
@@ -16,105 +15,25 @@ import numpy as np
 from ...errors import show
 from ...networks import Network
 from ...networks.base import Params
-from ...stimuli import BlockPulse, SinglePulse, Stimulus
+from ...stimuli import Stimulus
+from ...stimuli.pulse import Pulse
 from ...tasks import Discrimination
-from ..base import EXACT, Coverage, Flow, Theory, not_covered, require, swept
-
-LARGEST_NUMBER = 200_000  # of atoms a class
-LARGEST_TABLE = 50_000_000  # numbers in one class's table of atoms: 400 MB
+from ..base import EXACT, Coverage, Flow, Theory, not_covered, swept
 
 
-def atoms(stimulus: Stimulus) -> tuple[np.ndarray, np.ndarray]:
-    """Every pattern that a pulse stimulus can show, with its probability.
-
-    Args:
-        stimulus: A `SinglePulse` or a `BlockPulse`.
-
-    Returns:
-        Patterns x, (num, size) with the sites in C order, and probabilities p, (num,). A pattern may stand there more
-        than once, such as the pulse as long as its axis, once for every start.
-
-    Raises:
-        InputError: When the stimulus is not a pulse, or has too many atoms for a table.
-
-    Example:
-        >>> import localfields as lf
-        >>> x, p = atoms(lf.stimuli.BlockPulse(4, length=2, coding="zero-one"))
-        >>> x, p
-        (array([[1., 1., 0., 0.],
-               [0., 0., 1., 1.]]), array([0.5, 0.5]))
-    """
-    require(no_table(stimulus))
-    assert isinstance(stimulus, (SinglePulse, BlockPulse))
-    covered = np.ones((1, 1))
-    for intervals in _intervals(stimulus):
-        covered = np.kron(covered, intervals)
-    if stimulus.coding == "signs":
-        covered = np.concatenate([2 * covered - 1, 1 - 2 * covered])
-    return covered, np.full(len(covered), 1 / len(covered))
-
-
-def no_table(stimulus: Stimulus) -> str:
-    """Why the atoms of a stimulus cannot be listed; empty if they can."""
-    if not isinstance(stimulus, (SinglePulse, BlockPulse)):
+def too_many_atoms(stimulus: Stimulus) -> str:
+    """Why a stimulus is not one whose patterns are summed; empty if it is."""
+    if not isinstance(stimulus, Pulse):
         return (
-            f"A stimulus with atoms must be a SinglePulse or a BlockPulse, got {show(stimulus)}. "
-            "Other laws are not finite sums; use another theory."
+            f"ExactPulse covers SinglePulse and BlockPulse, got {show(stimulus)}. "
+            "Other distributions are not finite sums; use another theory."
         )
-    num = num_atoms(stimulus)
-    if num <= LARGEST_NUMBER and num * stimulus.size <= LARGEST_TABLE:
+    if stimulus.has_atoms:
         return ""
     return (
-        f"A stimulus for a sum over atoms must be one with at most {LARGEST_NUMBER} atoms and "
-        f"{LARGEST_TABLE} numbers in all, got {num} atoms on {stimulus.size} sites. "
+        f"{stimulus.num_atoms} patterns on {stimulus.size} sites are too many to sum over. "
         "Take fewer lengths, or a smaller lattice."
     )
-
-
-def num_atoms(stimulus: SinglePulse | BlockPulse) -> int:
-    """How many patterns `atoms` would list."""
-    if isinstance(stimulus, BlockPulse):
-        along = [n // stimulus.length for n in stimulus.shape]
-    else:
-        along = [n * (stimulus.longest - stimulus.shortest + 1) for n in stimulus.shape]
-    return math.prod(along) * (2 if stimulus.coding == "signs" else 1)
-
-
-def _intervals(stimulus: SinglePulse | BlockPulse) -> list[np.ndarray]:
-    """For each axis, the intervals on it that a pulse covers, one a row; all are equally likely."""
-    if isinstance(stimulus, BlockPulse):
-        return [
-            np.kron(np.eye(n // stimulus.length), np.ones((1, stimulus.length)))
-            for n in stimulus.shape
-        ]
-    lengths = np.arange(stimulus.shortest, stimulus.longest + 1)[:, None, None]
-    after = [
-        (np.arange(n)[None, :] - np.arange(n)[:, None]) % n for n in stimulus.shape
-    ]  # sites after the start
-    return [
-        (d < lengths).reshape(-1, n).astype(float)
-        for d, n in zip(after, stimulus.shape, strict=True)
-    ]
-
-
-def pulse_response(w: np.ndarray, stimulus: Stimulus) -> np.ndarray:
-    """The gated mean f(w) = E[1(⟨w, X⟩ > 0) X] of a pulse stimulus, as a finite sum; a tie counts one half.
-
-    Args:
-        w: Field, (size,).
-        stimulus: A `SinglePulse` or a `BlockPulse`.
-
-    Returns:
-        (size,).
-
-    Example:
-        >>> import numpy as np, localfields as lf
-        >>> pulses = lf.stimuli.SinglePulse(6, shortest=2, longest=3)
-        >>> bool(np.allclose(pulse_response(np.eye(6)[0], pulses), pulses.covariance() / 2))  # signs: f(e₀) = Σe₀/2
-        True
-    """
-    x, p = atoms(stimulus)
-    return (p * np.heaviside(x @ np.asarray(w, np.float64), 0.5)) @ x
 
 
 class PulseFlow(Flow):
@@ -163,13 +82,13 @@ class ExactPulse(Theory):
     def covers(self, task: Discrimination, network: Network) -> Coverage:
         """Any network on classes of pulses that do not have too many atoms."""
         reason = network.wrong_outputs(task.outputs) or swept("ExactPulse", task, network)
-        reasons = [reason, *map(no_table, task.stimuli)]
+        reasons = [reason, *map(too_many_atoms, task.stimuli)]
         return not_covered(next(filter(None, reasons))) if any(reasons) else EXACT
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """List the atoms of every class."""
         self.covers(task, network).require()
-        return summed_flow(task, network, [atoms(stimulus) for stimulus in task.stimuli])
+        return summed_flow(task, network, [stimulus.atoms() for stimulus in task.stimuli])
 
 
 def summed_flow(
