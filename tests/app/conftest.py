@@ -10,6 +10,9 @@ def server(tmp_path_factory):
 
     from .serving import Serving
 
-    module.CHECK, module.UNUSED = 100, 500  # tests ask for many pages that they do not look at
+    module.SESSION_CHECK, module.UNUSED_LIFETIME = (
+        100,
+        500,
+    )  # tests ask for many pages that they do not look at
     with Serving(port=0, workers=1, warm="", store=tmp_path_factory.mktemp("store")) as running:
         yield running

@@ -4,7 +4,7 @@ import queue
 import time
 
 import localfields as lf
-from localfields.app import messages as say
+from localfields.app import messages as msg
 
 PATIENCE = 120.0  # seconds until a test gives up: a cold cache on a busy machine
 
@@ -24,7 +24,7 @@ def long_experiment(seed=0):
 
 def request(kind, wanted, **more):
     """What a page sends: an experiment, or its JSON."""
-    return say.Request(kind, wanted if isinstance(wanted, str) else wanted.canonical(), **more)
+    return msg.Request(kind, wanted if isinstance(wanted, str) else wanted.canonical(), **more)
 
 
 class Heard:

@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 
-from localfields.app import messages as say
+from localfields.app import messages as msg
 from localfields.app.limits import Limits
 from localfields.trajectory import Outcome, Trajectory
 
@@ -46,16 +46,16 @@ class ManualJob:
 
     def cancel(self):
         self.state = "cancelled"
-        self.listener(say.Done("cancelled", "", 0.0))
+        self.listener(msg.Done("cancelled", "", 0.0))
 
     def begin(self):
-        self.listener(say.Started())
+        self.listener(msg.Started())
 
     def finish(self, ipr, outcomes=("ok",)):
         self.begin()
         series = {"ipr": np.array([[[0.0], [ipr]]])}
-        self.listener(say.Records(np.array([0, 1]), np.array([0.0, 1.0]), series))
-        self.end(say.Done("finished", "", 0.1, outcomes))
+        self.listener(msg.Records(np.array([0, 1]), np.array([0.0, 1.0]), series))
+        self.end(msg.Done("finished", "", 0.1, outcomes))
 
     def end(self, message):
         self.state = "done"
@@ -72,7 +72,7 @@ class ManualPool:
         assert background
         job = ManualJob(request, listener)
         if self.refuse:
-            job.end(say.Failed(self.refuse))
+            job.end(msg.Failed(self.refuse))
         else:
             self.jobs.append(job)
         return job

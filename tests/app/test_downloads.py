@@ -13,9 +13,9 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application
 
-from localfields.app import messages as say
-from localfields.app.downloads import KINDS, Downloads, make_file
-from localfields.app.watched import Watched
+from localfields.app import messages as msg
+from localfields.app.downloads import FILE_TYPES, Downloads, make_file
+from localfields.app.live_run import LiveRun
 from localfields.experiments.texts import experiment_of
 
 TEXTS = {"stimulus": "nlgp", "xi": "1,2", "shape": "12", "steps": "20", "members": "2"}
@@ -23,12 +23,12 @@ TEXTS = {"stimulus": "nlgp", "xi": "1,2", "shape": "12", "steps": "20", "members
 
 def finished_run(seed=0):
     """Two members with three records of random fields."""
-    run = Watched(TEXTS, experiment_of(TEXTS))
+    run = LiveRun(TEXTS, experiment_of(TEXTS))
     weights = np.random.default_rng(seed).normal(size=(2, 3, 1, 12)).astype(np.float32)
     steps = np.array([0, 10, 20])
     series = {"weights": weights, "loss": np.arange(6.0).reshape(2, 3)}
-    run.take(say.Records(steps, 0.05 * steps, series))
-    run.take(say.Done("finished", "", 1.0, ("ok", "ok")))
+    run.receive(msg.Records(steps, 0.05 * steps, series))
+    run.receive(msg.Done("finished", "", 1.0, ("ok", "ok")))
     return run
 
 
@@ -61,7 +61,7 @@ def fetch(downloads, *paths):
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FILE_TYPES)
 def test_links_lead_to_the_run_that_is_shown_last(kind, tmp_path):
     downloads, first, second = Downloads(), object(), object()
     downloads.publish(first, finished_run(1))
@@ -72,11 +72,11 @@ def test_links_lead_to_the_run_that_is_shown_last(kind, tmp_path):
         for page in (first, second)
     }
     for page, offered in links.items():
-        assert sorted(offered.values()) == [f"nlgp.{one}" for one in sorted(KINDS)], page
+        assert sorted(offered.values()) == [f"nlgp.{one}" for one in sorted(FILE_TYPES)], page
     assert not set(links[first]) & set(links[second])
     paths = [next(one for one in links[page] if one.endswith(kind)) for page in (first, second)]
     for reply, seed in zip(fetch(downloads, *paths), (3, 2), strict=True):
-        assert reply.code == 200 and reply.headers["Content-Type"] == KINDS[kind][0]
+        assert reply.code == 200 and reply.headers["Content-Type"] == FILE_TYPES[kind][0]
         assert f'filename="nlgp.{kind}"' in reply.headers["Content-Disposition"]
         if kind == "nc":
             (tmp_path / "x.nc").write_bytes(reply.body)

@@ -9,8 +9,8 @@ import pytest
 from bokeh.palettes import Viridis256
 
 from localfields.app.diagram import Cell, Diagram, cell_limits
-from localfields.app.heatmap import HeatMap, link_of, table, theory_words, written
 from localfields.app.limits import Limits
+from localfields.app.phase import HeatMap, cell_link, cell_table, ipr_text, theory_text
 from localfields.app.state import from_query
 from localfields.plots.stimulus import GRAY, ORANGE
 
@@ -38,7 +38,7 @@ def canned_cells(diagram=DIAGRAM):
 
 def test_axes_are_named_and_counted_in_cells():
     heat = HeatMap(dark=False)
-    heat.frame(DIAGRAM)
+    heat.show_axes(DIAGRAM)
     plot = heat.plot
     assert plot.xaxis[0].axis_label == "gain g" and plot.yaxis[0].axis_label == "xi ξ of label 1"
     assert plot.xaxis[0].major_label_overrides == {0: "0.1", 1: "1", 2: "10"}
@@ -46,14 +46,14 @@ def test_axes_are_named_and_counted_in_cells():
     assert (plot.x_range.start, plot.x_range.end) == (-0.5, 2.5)
     assert (plot.y_range.start, plot.y_range.end) == (-0.5, 1.5)
     assert [name for name, _ in heat.hover.tooltips[:2]] == ["gain g", "xi ξ of label 1"]
-    heat.frame(Diagram.of({"stimulus": "ising", "x": "0.1,1,3", "y": "0.3,0.9,2"}))
+    heat.show_axes(Diagram.of({"stimulus": "ising", "x": "0.1,1,3", "y": "0.3,0.9,2"}))
     labels = [axis[0].axis_label for axis in (plot.xaxis, plot.yaxis)]
     assert labels == ["coupling J of label 0", "coupling J of label 1"]
 
 
 def test_cells_lie_at_their_column_and_row():
     heat, cells = HeatMap(dark=False), canned_cells()
-    heat.frame(DIAGRAM)
+    heat.show_axes(DIAGRAM)
     heat.show(DIAGRAM, cells)
     data = heat.source.data
     assert list(zip(data["x"], data["y"], strict=True)) == [
@@ -80,13 +80,13 @@ def test_cells_lie_at_their_column_and_row():
 def test_theory_says_localized_below_the_critical_kurtosis():
     cells = canned_cells()
     assert [one.predicted for one in cells[:3]] == ["localized", "not localized", "not localized"]
-    assert theory_words(cells[0]) == "localized: kurtosis -1.50, critical -0.50"
+    assert theory_text(cells[0]) == "localized: kurtosis -1.50, critical -0.50"
     cells[0].critical = math.nan
-    assert theory_words(cells[0]) == "no border here" and cells[0].predicted == ""
-    cells[0].border = 0.095
-    assert [one.found for one in cells[:3]] == ["not localized", "not localized", ""]
+    assert theory_text(cells[0]) == "no border here" and cells[0].predicted == ""
+    cells[0].threshold = 0.095
+    assert [one.outcome for one in cells[:3]] == ["not localized", "not localized", ""]
     cells[0].ipr = 0.1
-    assert cells[0].found == "localized"
+    assert cells[0].outcome == "localized"
 
 
 def test_the_border_is_drawn_between_cells_of_either_side():
@@ -108,18 +108,18 @@ def test_the_border_is_drawn_between_cells_of_either_side():
 @pytest.mark.parametrize("dark", [False, True])
 def test_links_open_the_run_of_a_cell_on_the_same_kind_of_page(dark):
     cell = canned_cells()[4]
-    link = link_of(cell, dark)
+    link = cell_link(cell, dark)
     assert link.endswith("&theme=dark") == dark
     texts, _ = from_query(
         link.removeprefix("/?").removesuffix("&theme=dark"), cell_limits(Limits())
     )
     assert texts == cell.texts
-    assert link_of(canned_cells()[5], dark) == ""  # what cannot be run
+    assert cell_link(canned_cells()[5], dark) == ""  # what cannot be run
 
 
 def test_the_table_says_the_same_with_the_highest_value_on_top():
     cells = canned_cells()
-    text = table(DIAGRAM, cells, dark=False)
+    text = cell_table(DIAGRAM, cells, dark=False)
     rows = re.findall("<tr>(.*?)</tr>", text)
     assert re.findall("<th scope='col'>(.*?)</th>", rows[0]) == ["0.1", "1", "10"]
     found = {}
@@ -137,4 +137,4 @@ def test_the_table_says_the_same_with_the_highest_value_on_top():
 def test_numbers_that_are_none_are_said():
     cells = canned_cells()
     cells[0].ipr = math.nan
-    assert written(cells[0]) == "no number"
+    assert ipr_text(cells[0]) == "no number"

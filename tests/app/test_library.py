@@ -14,8 +14,16 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application
 
 import localfields as lf
-from localfields.app import library, threads
-from localfields.app.library import ALL, Library, patterns, read_ledger, read_shelf, report_html
+from localfields.app import library
+from localfields.app import page as page_module
+from localfields.app.library import (
+    ALL_STIMULI,
+    Library,
+    patterns,
+    read_runs,
+    report_html,
+    runs_html,
+)
 from localfields.app.limits import Limits
 from localfields.app.state import from_query, read
 from localfields.experiments.texts import experiment_of
@@ -36,12 +44,12 @@ EVIL = "<script>alert('x')</script>"
 
 @pytest.fixture(autouse=True)
 def no_threads(monkeypatch):
-    monkeypatch.setattr(threads, "THREADS", ImmediateThreads())
+    monkeypatch.setattr(page_module, "THREADS", ImmediateThreads())
 
 
 def opened(**more):
     document = ManualDocument()
-    page = Library(canned_service(**more), document)
+    page = Library(canned_service(**more), "", document)
     assert "Reading" in page.runs.object  # nothing is read before the page is there
     document.settle()
     return page
@@ -74,7 +82,7 @@ def test_ledger_is_shown_and_escaped(report):
     assert row == {"": "K1", "claim": EVIL, "published": "−2", "here": "−2.1"}
     assert verdict == f"differsBecause of {EVIL}."
     (report / "claims.json").write_text("{broken", encoding="utf-8")
-    assert report_html(read_ledger(report)).count("href") == 1  # the page can still be opened
+    assert report_html(report).count("href") == 1  # the page can still be opened
 
 
 def fetch(service, *paths):
@@ -154,7 +162,11 @@ def test_stored_runs_newest_first_with_links(tmp_path):
         assert row["steps"] == str(run.method.steps)
     assert [row["stimulus"] for row in shown] == ["ising", "nlgp", "nlgp"]
     assert "gain=5" in shown[1]["setting"] and "gain=2" in shown[2]["setting"]
-    assert page.filter.options == {ALL: ALL, "ising (1)": "ising", "nlgp (2)": "nlgp"}
+    assert page.filter.options == {
+        ALL_STIMULI: ALL_STIMULI,
+        "ising (1)": "ising",
+        "nlgp (2)": "nlgp",
+    }
     page.filter.value = "nlgp"
     page.document.settle()
     assert len(links(page)) == 2 and "2 runs" in page.runs.object
@@ -209,7 +221,7 @@ def test_damaged_runs_are_counted_and_a_missing_store_is_none(tmp_path):
 
 
 def test_many_runs_are_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(library, "MOST", 2)
+    monkeypatch.setattr(library, "MAX_RUNS", 2)
     for gain in range(5, 9):
         store_canned(Store(tmp_path), typed(gain=str(gain)))
     page = opened(store=tmp_path)
@@ -220,9 +232,9 @@ def test_many_runs_are_cut(tmp_path, monkeypatch):
 def test_answers_to_older_questions_are_dropped(tmp_path):
     store_canned(Store(tmp_path), typed(gain="2"))
     page = opened(store=tmp_path)
-    old = read_shelf(tmp_path, Limits())
-    page.ask()
-    page._take_shelf(page.number - 1, old)
+    old = read_runs(tmp_path)
+    page.load_runs()
+    page._runs_loaded(page.number - 1, (old, runs_html(old, Limits(), dark=False)))
     assert "Reading" in page.runs.object
     page.document.settle()
     assert ">1 run." in page.runs.object

@@ -11,7 +11,7 @@ import pytest
 import localfields as lf
 from localfields import InputError
 from localfields._spec import Kind, Spec, declare, registered
-from localfields.app.limits import PLAIN, Limits, check_kinds, record_bytes
+from localfields.app.limits import SAFE_KINDS, Limits, check_safe, record_bytes
 
 from .helpers import experiment
 
@@ -245,7 +245,7 @@ def test_classes_that_open_files_are_known_by_their_fields():
     ):
         for name, cls in registered(family).items():
             try:
-                check_kinds(cls)
+                check_safe(cls)
             except InputError:
                 odd.add(name)
     assert {"samples", "image-patches"} <= odd and "nlgp" not in odd
@@ -258,13 +258,15 @@ def test_classes_that_open_files_are_known_by_their_fields():
     class Lurking(Spec):
         place: str = declare(Path(), default="", help="a file")
 
-    assert Path not in PLAIN
+    assert Path not in SAFE_KINDS
     with pytest.raises(InputError, match="`place` of Lurking may name a file"):
-        check_kinds(Lurking)
+        check_safe(Lurking)
 
 
 def test_the_limits_are_told_in_words():
-    words = " ".join(Limits(sites=123, seconds=45, sessions=7, record_bytes=8_000_000).words())
+    words = " ".join(
+        Limits(sites=123, run_seconds=45, sessions=7, record_bytes=8_000_000).sentences()
+    )
     for part in ("123 sites", "45 s", "7 pages", "8 MB", "2e10"):
         assert part in words
 

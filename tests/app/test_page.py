@@ -8,20 +8,19 @@ import pytest
 import localfields as lf
 from localfields import _spec
 from localfields._spec import Count, Number, fields, registered
-from localfields.app import messages as say
-from localfields.app.controls import Controls
+from localfields.app import messages as msg
+from localfields.app.controls import POSITIONS, Controls, SliderScale
 from localfields.app.downloads import Downloads
 from localfields.app.explore import Explorer
-from localfields.app.limits import Limits, is_plain
+from localfields.app.limits import Limits, is_safe
+from localfields.app.live_run import LiveRun
 from localfields.app.presets import presets
-from localfields.app.scale import POSITIONS, Scale, scale_of
 from localfields.app.state import from_query, read, to_python, to_query
-from localfields.app.watched import Watched
 from localfields.experiments.texts import experiment_of
 from localfields.figures import all_figures
 
 RING = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "steps": "40", "members": "2"}
-STIMULI = sorted(name for name, cls in registered("stimulus").items() if is_plain(cls))
+STIMULI = sorted(name for name, cls in registered("stimulus").items() if is_safe(cls))
 
 # Lengthscales that are long for a small lattice are warned of; here only their spelling matters.
 pytestmark = pytest.mark.filterwarnings("ignore:The kernel is not positive")
@@ -79,7 +78,12 @@ def test_wrong_links_are_refused(query):
 
 
 @pytest.mark.parametrize(
-    "scale", [Scale(0.1, 1000, log=True), Scale(-2, 2), Scale(1, 400, log=True, whole=True)]
+    "scale",
+    [
+        SliderScale(0.1, 1000, log=True),
+        SliderScale(-2, 2),
+        SliderScale(1, 400, log=True, whole=True),
+    ],
 )
 def test_positions_and_values_belong_together(scale):
     assert (scale.value(0), scale.value(POSITIONS)) == (scale.low, scale.high)
@@ -90,7 +94,7 @@ def test_positions_and_values_belong_together(scale):
 
 
 def test_a_scale_is_widened_for_a_value_outside():
-    scale = Scale(0.1, 90, log=True).holding(0.01).holding(100)
+    scale = SliderScale(0.1, 90, log=True).including(0.01).including(100)
     assert (scale.value(0), scale.value(POSITIONS)) == (0.01, 100)
 
 
@@ -99,7 +103,7 @@ def test_every_place_of_every_slider_is_legal(name):
     """A stimulus of one's own gets sliders too: all that they can say must be allowed by its fields."""
     for field in fields(registered("stimulus")[name]):
         if isinstance(field.kind, (Number, Count)):
-            scale = scale_of(field.kind, float(field.default))
+            scale = SliderScale.of(field.kind, float(field.default))
             for position in range(0, POSITIONS + 1, 10):
                 field.kind.check(field.name, scale.value(position))
 
@@ -153,7 +157,7 @@ def test_a_new_stimulus_appears_by_itself():
 
 def test_the_classes_can_differ_in_another_number():
     made = make_controls(RING)
-    made.differ.value = "gain"
+    made.varied.value = "gain"
     texts = made.texts
     assert "," in texts["gain"] and "," not in texts.get("xi", "3")
     assert len(experiment_of(texts).task.stimuli) == 2
@@ -173,21 +177,21 @@ def canned_records(first, last, members=2, sites=40):
     steps = np.arange(first, last)
     weights = np.zeros((members, len(steps), 1, sites))
     weights[..., 7] = 1.0
-    return say.Records(
+    return msg.Records(
         steps, 0.05 * steps, {"weights": weights, "loss": np.ones((members, len(steps)))}
     )
 
 
 def canned_run(verdict="localized"):
-    told = say.Verdict(verdict, "")
-    return Watched(RING, experiment_of(RING), told)
+    told = msg.TheoryVerdict(verdict, "")
+    return LiveRun(RING, experiment_of(RING), told)
 
 
 def test_records_that_come_twice_count_once():
     run = canned_run()
-    run.take(canned_records(0, 5))
-    run.take(canned_records(3, 8))
-    run.take(canned_records(0, 4))
+    run.receive(canned_records(0, 5))
+    run.receive(canned_records(3, 8))
+    run.receive(canned_records(0, 4))
     assert run.steps.tolist() == list(range(8)) and run.series["weights"].shape == (2, 8, 1, 40)
 
 
@@ -196,18 +200,18 @@ def test_records_that_come_twice_count_once():
 )
 def test_a_prediction_is_confirmed_or_refuted(verdict, word):
     run = canned_run(verdict)
-    run.take(canned_records(0, 5))
+    run.receive(canned_records(0, 5))
     assert word not in run.judgment()  # not before the end
-    run.take(say.Done("finished", "", 1.0, ("ok", "ok")))
+    run.receive(msg.Done("finished", "", 1.0, ("ok", "ok")))
     assert run.judgment().startswith(word)
-    run.done = say.Done("finished", "", 1.0, ("ok", "diverged"))
+    run.done = msg.Done("finished", "", 1.0, ("ok", "diverged"))
     assert "diverged" in run.judgment()
 
 
 def test_a_run_is_a_trajectory():
     run = canned_run()
-    run.take(canned_records(0, 5))
-    run.take(say.Done("finished", "", 1.0, ("ok", "ok")))
+    run.receive(canned_records(0, 5))
+    run.receive(msg.Done("finished", "", 1.0, ("ok", "ok")))
     found = run.trajectory()
     assert found.ipr[:, -1].tolist() == [[1.0], [1.0]] and found.peak[0, -1, 0] == 7
 
@@ -258,22 +262,22 @@ def explorer():
 def test_start_pause_go_on_and_cancel(explorer):
     page = explorer(to_query(RING))
     jobs = page.service.pool.jobs
-    assert [job.request.kind for job in jobs] == ["answer"]
-    page._start()
+    assert [job.request.kind for job in jobs] == ["summary"]
+    page.start_run()
     run = jobs[-1]
     assert run.request.kind == "run" and page.start.disabled and not page.pause.disabled
     run.tell(canned_records(0, 3))
     page.settle()
-    assert page.now_shown() == 2
-    page._pause()
+    assert page.player.value == 2
+    page.pause_run()
     assert run.ended == ["pause"]
-    run.tell(say.Checkpoint({"run": np.array("x")}))
-    run.tell(say.Done("cancelled", "", 0.1))
+    run.tell(msg.RunCheckpoint({"run": np.array("x")}))
+    run.tell(msg.Done("cancelled", "", 0.1))
     page.settle()
     assert page.start.label == "Go on" and not page.start.disabled
-    page._start()
+    page.start_run()
     assert jobs[-1].request.checkpoint is not None
-    page._cancel()
+    page.cancel_run()
     assert jobs[-1].ended == ["cancel"] and page.start.label == "Start"
 
 
@@ -281,7 +285,7 @@ def test_an_older_answer_is_called_off_by_a_newer_one(explorer):
     page = explorer(to_query(RING))
     page.controls.fields["gain"].input.value = "5"
     first, second = page.service.pool.jobs
-    assert first.ended == ["cancel"] and second.request.kind == "answer"
+    assert first.ended == ["cancel"] and second.request.kind == "summary"
     assert experiment_of({**RING, "gain": "5"}).canonical() == second.request.experiment
 
 
@@ -297,18 +301,18 @@ def test_what_is_wrong_is_said_and_escaped(explorer):
 
 def test_a_lost_worker_is_told(explorer):
     page = explorer(to_query(RING))
-    page._start()
-    page.service.pool.jobs[-1].tell(say.Lost("The worker died."))
+    page.start_run()
+    page.service.pool.jobs[-1].tell(msg.Lost("The worker died."))
     page.settle()
     assert "The worker died" in page.status.object and not page.start.disabled
 
 
 def test_a_kept_run_is_in_the_link(explorer):
     page = explorer(to_query(RING))
-    page._start()
+    page.start_run()
     page.service.pool.jobs[-1].tell(canned_records(0, 3))
     page.settle()
-    page._keep()
+    page.keep_run()
     page.controls.fields["gain"].input.value = "5"
     texts, beside = from_query(page.copied.value.partition("?")[2], Limits())
     assert (texts["gain"], beside) == ("5", RING)
@@ -318,20 +322,20 @@ def test_a_link_to_two_runs_shows_both(explorer):
     page = explorer(to_query({**RING, "gain": "5"}, RING))
     kinds = [(job.request.kind, job.request.experiment) for job in page.service.pool.jobs]
     assert kinds[1] == ("run", experiment_of(RING).canonical())
-    assert page.beside_box.visible and page.keep.label == "Remove kept"
+    assert page.kept_box.visible and page.keep.label == "Remove kept"
     page.service.pool.jobs[1].tell(canned_records(0, 3))
     page.settle()
-    assert page.other.now_source.data["y"][7] == 1.0
+    assert page.kept_view.now_source.data["y"][7] == 1.0
 
 
 def test_a_finished_run_cannot_be_gone_on_with(explorer):
     page = explorer(to_query(RING))
-    page._start()
+    page.start_run()
     tell = page.service.pool.jobs[-1].tell
     for message in (
         canned_records(0, 3),
-        say.Checkpoint({"run": np.array("x")}),
-        say.Done("finished", "", 1.0, ("ok", "ok")),
+        msg.RunCheckpoint({"run": np.array("x")}),
+        msg.Done("finished", "", 1.0, ("ok", "ok")),
     ):
         tell(message)
     page.settle()
@@ -341,28 +345,28 @@ def test_a_finished_run_cannot_be_gone_on_with(explorer):
 def test_sliders_choose_the_field_and_the_record_that_are_drawn(explorer):
     texts = {**RING, "network": "committee", "hidden": "3"}
     page = explorer(to_query(texts))
-    page._start()
+    page.start_run()
     weights = np.random.default_rng(0).normal(size=(2, 5, 3, 40))
     steps = np.arange(5)
     loss = np.ones((2, 5))
     page.service.pool.jobs[-1].tell(
-        say.Records(steps, 0.1 * steps, {"weights": weights, "loss": loss})
+        msg.Records(steps, 0.1 * steps, {"weights": weights, "loss": loss})
     )
     page.settle()
-    drawn = page.view.now_source
+    drawn = page.run_view.now_source
     np.testing.assert_array_equal(drawn.data["y"], weights[0, 4, 0])  # the last record of the first
-    assert (page.chosen.start, page.chosen.end, page.chosen.disabled) == (1, 6, False)
+    assert (page.field.start, page.field.end, page.field.disabled) == (1, 6, False)
     for shown, (member, neuron) in {2: (0, 1), 4: (1, 0), 6: (1, 2)}.items():
-        page.chosen.value = shown
+        page.field.value = shown
         page.settle()
         np.testing.assert_array_equal(drawn.data["y"], weights[member, 4, neuron])
-        assert page.view.lines.title.text == f"this run: neuron {neuron + 1}"
+        assert page.run_view.lines.title.text == f"this run: neuron {neuron + 1}"
     page.player.value = 2
     page.settle()
     np.testing.assert_array_equal(drawn.data["y"], weights[1, 2, 2])
-    assert page.view.series["ipr"].now.location == pytest.approx(0.2)
+    assert page.run_view.series["ipr"].now.location == pytest.approx(0.2)
     # A visitor who looks back is not taken to the end by the next record; one who is at the end is.
-    more = say.Records(
+    more = msg.Records(
         np.array([5]), np.array([0.5]), {"weights": weights[:, :1], "loss": loss[:, :1]}
     )
     page.service.pool.jobs[-1].tell(more)

@@ -10,22 +10,21 @@ from bokeh.document import Document
 
 from localfields import InputError
 from localfields._spec import registered
-from localfields.app import messages as say
-from localfields.app import threads
+from localfields.app import messages as msg
+from localfields.app import page as page_module
 from localfields.app.diagram import (
-    CELL,
-    OWN,
+    CELL_TEXTS,
+    DIAGRAM_NAMES,
     Axis,
     Diagram,
     border_lines,
     cell_limits,
+    kurtosis_of,
+    load_cells,
     numbers_of,
-    predictions,
-    survey,
-    theory_of,
 )
-from localfields.app.limits import Limits, is_plain
-from localfields.app.phase import AT_ONCE, Phase, leave
+from localfields.app.limits import Limits, is_safe
+from localfields.app.phase import MAX_JOBS, Phase
 from localfields.app.state import from_query, read, to_query
 from localfields.experiments import Training
 from localfields.experiments.texts import names_of
@@ -41,7 +40,7 @@ LIMITS = cell_limits(Limits())
 
 @pytest.fixture(autouse=True)
 def no_threads(monkeypatch):
-    monkeypatch.setattr(threads, "THREADS", ImmediateThreads())
+    monkeypatch.setattr(page_module, "THREADS", ImmediateThreads())
 
 
 def opened(query="", **more):
@@ -71,13 +70,13 @@ def test_diagram_to_begin_with():
 
 def test_sweep_fills_the_diagram_two_cells_at_a_time():
     phase = opened(SMALL)
-    phase._start()
+    phase.start_sweep()
     pool, most = phase.service.pool, 0
     for place in range(6):
         most = max(most, len(pool.waiting))
         pool.waiting[0].finish(0.1 + place / 10)
         phase.document.settle()
-    assert most == AT_ONCE == 2 and not pool.waiting and len(pool.jobs) == 6
+    assert most == MAX_JOBS == 2 and not pool.waiting and len(pool.jobs) == 6
     assert {job.request.experiment for job in pool.jobs} == {one.experiment for one in phase.cells}
     by_run = {job.request.experiment: 0.1 + place / 10 for place, job in enumerate(pool.jobs)}
     assert drawn(phase) == pytest.approx([by_run[one.experiment] for one in phase.cells])
@@ -88,7 +87,7 @@ def test_sweep_fills_the_diagram_two_cells_at_a_time():
 def test_order_shows_the_shape_early():
     # Of the first quarter of the cells, some lie in each quarter of the diagram.
     phase = opened("x=0.1,100,6&y=1,6,4")
-    phase._start()
+    phase.start_sweep()
     pool = phase.service.pool
     for _ in range(6):
         pool.waiting[0].finish(0.5)
@@ -99,22 +98,22 @@ def test_order_shows_the_shape_early():
 
 def test_pause_ends_what_is_under_way_and_start_goes_on():
     phase = opened(SMALL)
-    phase._start()
+    phase.start_sweep()
     pool = phase.service.pool
     pool.waiting[0].finish(0.7)
     phase.document.settle()
     running = pool.waiting
     running[0].begin()
-    phase._pause()
+    phase.pause_sweep()
     phase.document.settle()
     assert not pool.waiting and [job.state for job in running] == ["cancelled"] * 2
     assert [one.state for one in phase.cells].count("known") == 1 and not phase.start.disabled
     running[0].finish(0.9)  # too late: nobody listens
     phase.document.settle()
     assert np.nansum(drawn(phase)) == pytest.approx(0.7)
-    phase._start()
+    phase.start_sweep()
     assert len(pool.waiting) == 2
-    phase._reset()
+    phase.reset_cells()
     phase.document.settle()
     assert np.isnan(drawn(phase)).all() and not pool.waiting and not phase.start.disabled
 
@@ -122,9 +121,9 @@ def test_pause_ends_what_is_under_way_and_start_goes_on():
 def test_a_full_queue_stops_the_sweep_and_a_bad_cell_does_not():
     phase = opened(SMALL)
     pool = phase.service.pool
-    phase._start()
+    phase.start_sweep()
     pool.waiting[0].begin()
-    pool.waiting[0].end(say.Lost("It is <b>gone</b>."))
+    pool.waiting[0].end(msg.Lost("It is <b>gone</b>."))
     phase.document.settle()
     states = [one.state for one in phase.cells]
     assert states.count("failed") == 1 and len(pool.waiting) == 2
@@ -136,16 +135,16 @@ def test_a_full_queue_stops_the_sweep_and_a_bad_cell_does_not():
     phase.document.settle()
     assert "The queue is full." in phase.message.object and not phase.sweeping and not pool.waiting
     pool.refuse = ""
-    phase._start()  # the bad cell is tried again
+    phase.start_sweep()  # the bad cell is tried again
     assert "failed" not in [one.state for one in phase.cells] and not phase.message.object
 
 
 def test_runs_that_were_stopped_or_diverged_say_so():
     phase = opened(SMALL)
-    phase._start()
+    phase.start_sweep()
     first, second = phase.service.pool.waiting
     first.begin()
-    first.end(say.Done("cancelled", "", 120.0, note="Paused at the limit of 120 s."))
+    first.end(msg.Done("cancelled", "", 120.0, note="Paused at the limit of 120 s."))
     second.finish(math.nan, ("diverged at step 7",))
     phase.document.settle()
     told = {one.note: one.state for one in phase.cells if one.note}
@@ -166,7 +165,7 @@ def test_cells_of_the_store_appear_at_once_and_those_of_others_later(tmp_path):
     phase.document.settle()
     assert drawn(phase)[[0, 5]] == pytest.approx([0.5, 0.25]) and "2 of 6" in phase.status.object
     assert [phase.cells[place].note for place in (0, 5)] == ["", "1 members diverged"]
-    phase._reset()
+    phase.reset_cells()
     phase.poll()
     phase.document.settle()
     assert np.isnan(drawn(phase)).all()
@@ -175,14 +174,14 @@ def test_cells_of_the_store_appear_at_once_and_those_of_others_later(tmp_path):
 def test_links_open_the_run_of_the_cell():
     phase = opened("stimulus=ising&x=0.1,1,3&y=0.3,0.9,2")
     links = phase.heat.source.data["link"]
-    in_table = [html.unescape(one) for one in re.findall("href='([^']*)'", phase.numbers.object)]
+    in_table = [html.unescape(one) for one in re.findall("href='([^']*)'", phase.table.object)]
     assert set(links) == set(in_table) and len(links) == 6
     for link, cell in zip(links, phase.cells, strict=True):
         assert link.startswith("/?")
         texts, _ = from_query(link.removeprefix("/?"), Limits())
         assert read(texts, Limits()).digest == cell.digest
     assert phase.cells[1].texts["coupling"] == "0.55,0.3"  # label 0 across, label 1 up
-    assert phase.rule.disabled and phase.other.disabled
+    assert phase.controls["rule"].disabled and phase.controls["other"].disabled
 
 
 @pytest.mark.parametrize(
@@ -210,7 +209,7 @@ def test_links_open_the_run_of_the_cell():
     ],
 )
 def test_wrong_links_are_told_and_something_is_shown(query, said, monkeypatch):
-    monkeypatch.setattr(threads, "THREADS", IdleThreads())
+    monkeypatch.setattr(page_module, "THREADS", IdleThreads())
     phase = Phase(canned_service(), query, ManualDocument())
     words = phase.message.object
     assert "The link could not be read." in words and said in html.unescape(words)
@@ -228,7 +227,7 @@ def test_address_says_the_whole_diagram():
     phase = opened(query)
     assert (
         not phase.message.object
-        and phase.steps.value == "200"
+        and phase.controls["steps"].value == "200"
         and phase.cells[0].texts["xi"] == "0.5,1"
     )
     assert phase.cells[0].texts["shape"] == "30" and phase.cells[2].texts["k"] == "20"
@@ -238,7 +237,7 @@ def test_address_says_the_whole_diagram():
     ]
     own = {*names_of(Discrimination), *names_of(Training), *names_of(SingleNeuron)}
     own |= {name for cls in registered("stimulus").values() for name in names_of(cls)}
-    assert not own & set(OWN)  # else an address could not tell them apart
+    assert not own & set(DIAGRAM_NAMES)  # else an address could not tell them apart
 
 
 def test_controls_change_the_diagram_and_mistakes_leave_it():
@@ -248,11 +247,11 @@ def test_controls_change_the_diagram_and_mistakes_leave_it():
     assert not jobs  # a control is answered under the document's lock, not where Panel tells of it
     phase.document.settle()
     assert len(jobs) == 2
-    phase.steps.value = "300"
+    phase.controls["steps"].value = "300"
     assert phase.cells[0].texts["steps"] == "1000"
     phase.document.settle()
     assert all(job.state == "cancelled" for job in jobs) and phase.cells[0].texts["steps"] == "300"
-    phase.stimulus.value = "ising"
+    phase.controls["stimulus"].value = "ising"
     phase.document.settle()
     assert (phase.diagram.x.name, phase.diagram.y.name) == ("coupling", "coupling")
     assert (
@@ -260,19 +259,19 @@ def test_controls_change_the_diagram_and_mistakes_leave_it():
         and "coupling J of label 0" in phase.heat.plot.xaxis[0].axis_label
     )
     before = phase.diagram
-    phase.x.value = "one,two"
+    phase.controls["x"].value = "one,two"
     phase.document.settle()
     assert "from,to,cells" in phase.message.object and phase.diagram == before
-    phase.stimulus.value = "nlgp"
+    phase.controls["stimulus"].value = "nlgp"
     phase.document.settle()
-    phase.across.value = "xi"
+    phase.controls["across"].value = "xi"
     phase.document.settle()
     assert phase.diagram.one_number and not phase.message.object
 
 
 def test_every_stimulus_for_visitors_has_a_diagram():
     for name, cls in registered("stimulus").items():
-        if is_plain(cls) and numbers_of(name):
+        if is_safe(cls) and numbers_of(name):
             diagram = Diagram.of({"stimulus": name})
             columns, rows = len(diagram.x.values), len(diagram.y.values)
             legal = 0
@@ -299,9 +298,9 @@ def test_axis_values_stay_legal_and_are_spread_evenly():
 def test_border_is_drawn_where_kurtosis_is_critical(stimulus):
     # Against bisection along one row, with theory evaluated between the cells.
     diagram = Diagram.of({"stimulus": stimulus, "y": "2;3;4"})
-    cells = survey(diagram, LIMITS, None)
-    for one, found in zip(cells, predictions(cells), strict=True):
-        one.kurtosis, one.critical = found
+    cells = load_cells(diagram, LIMITS, None)
+    for cell in cells:
+        cell.kurtosis, cell.critical = kurtosis_of(cell.experiment)
     lines = border_lines(cells, len(diagram.x.values))
     assert len(lines) == 1
     place = lines[0][np.argmin(np.abs(lines[0][:, 1] - 1)), 0]
@@ -310,7 +309,7 @@ def test_border_is_drawn_where_kurtosis_is_critical(stimulus):
     def gap(at):
         value = math.exp(np.interp(at, np.arange(len(logs)), logs))
         texts = diagram.cell(0, 1) | {diagram.x.name: repr(value)}
-        kurtosis, critical = theory_of(read(texts, LIMITS).canonical())
+        kurtosis, critical = kurtosis_of(read(texts, LIMITS).canonical())
         return kurtosis - critical
 
     low, high = 0.0, len(logs) - 1.0
@@ -323,7 +322,7 @@ def test_border_is_drawn_where_kurtosis_is_critical(stimulus):
 
 def test_agreement_is_counted():
     phase = opened(SMALL)
-    phase._start()
+    phase.start_sweep()
     for _ in range(6):
         job = phase.service.pool.waiting[0]
         place = [one.experiment for one in phase.cells].index(job.request.experiment)
@@ -336,9 +335,9 @@ def test_agreement_is_counted():
 
 def test_a_visitor_who_leaves_takes_the_cells_along():
     phase = opened(SMALL)
-    phase._start()
+    phase.start_sweep()
     jobs = phase.service.pool.waiting
-    leave(phase)
+    phase.leave()
     assert [job.state for job in jobs] == ["cancelled"] * 2 and not phase.document
 
 
@@ -346,4 +345,4 @@ def test_page_is_small():
     document = Document()
     opened(SMALL).layout().server_doc(document)
     assert len(document.models) < 150
-    assert set(CELL) <= set(names_of(Training))
+    assert set(CELL_TEXTS) <= set(names_of(Training))

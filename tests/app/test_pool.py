@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from localfields.app import messages as say
+from localfields.app import messages as msg
 from localfields.app.limits import Limits
 from localfields.app.pool import Pool
 from localfields.store import Store
@@ -21,7 +21,7 @@ from .helpers import Heard, experiment, long_experiment, request
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     with Pool(
-        workers=1, limits=Limits(patience=5.0), store=tmp_path_factory.mktemp("runs"), warm=""
+        workers=1, limits=Limits(stop_seconds=5.0), store=tmp_path_factory.mktemp("runs"), warm=""
     ) as pool:
         assert pool.wait_ready()
         yield pool
@@ -45,7 +45,7 @@ def run_to_end(pool, one, **more):
     """Everything that a run says until it is done."""
     heard = Heard()
     pool.submit(request("run", one, **more), heard)
-    heard.until(say.Done, say.Failed, say.Lost)
+    heard.until(msg.Done, msg.Failed, msg.Lost)
     return heard
 
 
@@ -55,10 +55,12 @@ def concatenated(messages, name):
 
 def test_a_run_tells_all_of_itself_in_order(pool):
     heard = run_to_end(pool, one := experiment(seed=1, members=2))
-    kinds = [type(one) for one in heard.messages if not isinstance(one, (say.Theory, say.Queued))]
-    assert kinds[0] is say.Started and kinds[-1] is say.Done and kinds.count(say.Started) == 1
-    assert kinds[-2] is say.Gates and say.Records in kinds
-    records = heard.of(say.Records)
+    kinds = [
+        type(one) for one in heard.messages if not isinstance(one, (msg.TheoryCurves, msg.Queued))
+    ]
+    assert kinds[0] is msg.Started and kinds[-1] is msg.Done and kinds.count(msg.Started) == 1
+    assert kinds[-2] is msg.GateAgreement and msg.Records in kinds
+    records = heard.of(msg.Records)
     assert np.concatenate([one.steps for one in records]).tolist() == [0, 5, 10, 15, 20]
     assert np.allclose(
         np.concatenate([one.times for one in records]), 0.05 * np.array([0, 5, 10, 15, 20])
@@ -75,7 +77,7 @@ def test_a_run_tells_all_of_itself_in_order(pool):
     assert np.allclose(
         concatenated(records, "ipr"), (weights**4).sum(-1) / (weights**2).sum(-1) ** 2, rtol=1e-4
     )
-    gates = heard.of(say.Gates)[-1]
+    gates = heard.of(msg.GateAgreement)[-1]
     assert gates.agreement.shape == (2, 5, 1) and np.allclose(gates.agreement[:, -1], 1)
     stored = Store(pool._store).load(one.digest)
     assert np.array_equal(stored.weights, weights)
@@ -84,9 +86,9 @@ def test_a_run_tells_all_of_itself_in_order(pool):
 def test_the_theory_starts_where_the_run_does(pool):
     heard = Heard()
     pool.submit(request("run", experiment(seed=2, members=6, estimator="exact")), heard)
-    heard.until(say.Done)
-    theory = (heard.of(say.Theory) or [heard.until(say.Theory)])[0]
-    weights = concatenated(heard.of(say.Records), "weights")
+    heard.until(msg.Done)
+    theory = (heard.of(msg.TheoryCurves) or [heard.until(msg.TheoryCurves)])[0]
+    weights = concatenated(heard.of(msg.Records), "weights")
     assert (theory.name, theory.exact, theory.missing) == ("ExactIsing", True, "")
     assert theory.weights.shape == (4, len(theory.times), 1, 12) and theory.times[-1] == 20 * 0.05
     assert np.allclose(theory.weights[:, 0], weights[:4, 0], atol=1e-6)
@@ -107,48 +109,50 @@ def test_a_run_that_was_paused_goes_on_to_the_same_bit_for_bit(pool):
     parts, checkpoint = [], None
     for step in range(3):  # to the first record, to the second, and then to the end
         heard = run_to_end(pool, one, checkpoint=checkpoint, one_record=step < 2)
-        parts += heard.of(say.Records)
+        parts += heard.of(msg.Records)
         if step < 2:
             order = [type(one) for one in heard.messages]
             assert heard.messages[-1].stopped == "cancelled"
-            assert order.index(say.Records) < order.index(say.Checkpoint) < order.index(say.Done)
-            checkpoint = heard.of(say.Checkpoint)[-1].arrays
+            assert order.index(msg.Records) < order.index(msg.RunCheckpoint) < order.index(msg.Done)
+            checkpoint = heard.of(msg.RunCheckpoint)[-1].arrays
             assert parts[-1].steps[-1] == 20 * (step + 1)
     assert heard.messages[-1].stopped == "finished"
     steps = np.concatenate([one.steps for one in parts])
     assert steps.tolist() == list(range(0, 2001, 20))  # none twice, none left out
     for name in ("weights", "loss"):
         assert np.array_equal(
-            concatenated(parts, name), concatenated(straight.of(say.Records), name)
+            concatenated(parts, name), concatenated(straight.of(msg.Records), name)
         )
 
 
 def test_pause_frees_the_worker_and_keeps_the_place(pool):
     heard = Heard()
     job = pool.submit(request("run", long_experiment(4)), heard)
-    heard.until(say.Records)
+    heard.until(msg.Records)
     assert job.state == "running" and job.position == 0
     job.pause()
-    done = heard.until(say.Done)
+    done = heard.until(msg.Done)
     assert (done.stopped, done.stored) == ("cancelled", False) and job.state == "done"
-    kept = heard.of(say.Checkpoint)[-1].arrays
-    last = heard.of(say.Records)[-1].steps[-1]
+    kept = heard.of(msg.RunCheckpoint)[-1].arrays
+    last = heard.of(msg.Records)[-1].steps[-1]
     assert len(kept["record_weights"]) == last / 50 + 1
     again = Heard()
     job = pool.submit(request("run", long_experiment(4), checkpoint=kept), again)
-    assert again.until(say.Records).steps[0] == last + 50
-    assert not again.of(say.Theory)  # the page has it
+    assert again.until(msg.Records).steps[0] == last + 50
+    assert not again.of(msg.TheoryCurves)  # the page has it
     job.cancel()
 
 
 def test_cancel_says_done_and_no_more(pool):
     heard = Heard()
     job = pool.submit(request("run", long_experiment(5)), heard)
-    heard.until(say.Records)
-    heard.until(say.Theory)
+    heard.until(msg.Records)
+    heard.until(msg.TheoryCurves)
     job.cancel()
-    done = heard.until(say.Done)
-    assert done.stopped == "cancelled" and job.state == "cancelled" and not heard.of(say.Checkpoint)
+    done = heard.until(msg.Done)
+    assert (
+        done.stopped == "cancelled" and job.state == "cancelled" and not heard.of(msg.RunCheckpoint)
+    )
     assert heard.silent(1.0)
     job.cancel()  # once more does nothing
     assert run_to_end(pool, experiment(seed=5)).messages[-1].stopped == "finished"
@@ -159,48 +163,48 @@ def test_places_in_the_queue(pool):
     while any(one["busy"] for one in pool.processes()):  # with what another test asked for
         time.sleep(0.02)
     one = pool.submit(request("run", long_experiment(6)), first)
-    first.until(say.Started)
+    first.until(msg.Started)
     pool.submit(request("run", experiment(seed=9)), late, background=True)
-    assert late.until(say.Queued).position == 1
+    assert late.until(msg.Queued).position == 1
     two = pool.submit(request("run", long_experiment(7)), second)
     three = pool.submit(request("run", experiment(seed=6)), third)
-    assert second.until(say.Queued).position == 1 and third.until(say.Queued).position == 2
-    while late.until(say.Queued).position != 3:  # those who came later, but wait for it, go first
+    assert second.until(msg.Queued).position == 1 and third.until(msg.Queued).position == 2
+    while late.until(msg.Queued).position != 3:  # those who came later, but wait for it, go first
         pass
     assert (one.state, two.state, two.position, three.position) == ("running", "waiting", 1, 2)
     one.cancel()
-    second.until(say.Started)
-    assert third.until(say.Queued).position == 1
+    second.until(msg.Started)
+    assert third.until(msg.Queued).position == 1
     two.pause()
-    third.until(say.Done)
-    late.until(say.Done)
+    third.until(msg.Done)
+    late.until(msg.Done)
     assert third.messages[-1].stopped == late.messages[-1].stopped == "finished"
-    assert not first.of(say.Queued)
+    assert not first.of(msg.Queued)
 
 
 def test_pausing_what_waits_gives_back_what_it_brought(pool):
     first, second = Heard(), Heard()
     one = pool.submit(request("run", long_experiment(8)), first)
-    first.until(say.Started)
+    first.until(msg.Started)
     kept = {"run": np.array("of another life")}
     two = pool.submit(request("run", long_experiment(9), checkpoint=kept), second)
-    second.until(say.Queued)
+    second.until(msg.Queued)
     two.pause()
-    assert second.until(say.Done).stopped == "cancelled"
-    assert second.of(say.Checkpoint)[0].arrays is kept
+    assert second.until(msg.Done).stopped == "cancelled"
+    assert second.of(msg.RunCheckpoint)[0].arrays is kept
     one.cancel()
 
 
 def test_a_killed_worker_is_replaced_and_its_visitor_told(pool):
     heard, next_one = Heard(), Heard()
     job = pool.submit(request("run", long_experiment(10)), heard)
-    heard.until(say.Records)
+    heard.until(msg.Records)
     pool.submit(request("run", experiment(seed=10)), next_one)
     old = lane(pool, "runs")[0]["pid"]
     os.kill(old, signal.SIGKILL)
-    lost = heard.until(say.Lost)
+    lost = heard.until(msg.Lost)
     assert "ended" in lost.message and "start it again" in lost.message and job.state == "done"
-    assert next_one.until(say.Done).stopped == "finished"
+    assert next_one.until(msg.Done).stopped == "finished"
     new = lane(pool, "runs")
     assert len(new) == 1 and new[0]["pid"] != old
 
@@ -208,35 +212,37 @@ def test_a_killed_worker_is_replaced_and_its_visitor_told(pool):
 def test_a_killed_thinker_leaves_the_run_alone(pool):
     heard = Heard()
     job = pool.submit(request("run", long_experiment(11)), heard)
-    heard.until(say.Started)
-    os.kill(lane(pool, "thinking")[0]["pid"], signal.SIGKILL)
-    heard.until(say.Records)
+    heard.until(msg.Started)
+    os.kill(lane(pool, "theory")[0]["pid"], signal.SIGKILL)
+    heard.until(msg.Records)
     assert job.state == "running"
     job.cancel()
     assert pool.wait_ready()
     answer = Heard()
-    pool.submit(request("answer", experiment()), answer)
-    assert answer.until(say.Verdict).verdict == "localized"  # spins
+    pool.submit(request("summary", experiment()), answer)
+    assert answer.until(msg.TheoryVerdict).verdict == "localized"  # spins
 
 
 def test_a_run_that_takes_too_long_is_paused_with_words(pool):
-    pool.limits = dataclasses.replace(pool.limits, seconds=1.0)
+    pool.limits = dataclasses.replace(pool.limits, run_seconds=1.0)
     heard = run_to_end(pool, long_experiment(12))
     done = heard.messages[-1]
     assert (
-        done.stopped == "cancelled" and "can be continued" in done.note and heard.of(say.Checkpoint)
+        done.stopped == "cancelled"
+        and "can be continued" in done.note
+        and heard.of(msg.RunCheckpoint)
     )
 
 
 def test_a_process_that_does_not_react_is_replaced(pool):
-    pool.limits = dataclasses.replace(pool.limits, patience=1.0)
+    pool.limits = dataclasses.replace(pool.limits, stop_seconds=1.0)
     heard = Heard()
     job = pool.submit(request("run", long_experiment(13), checkpoint=None), heard)
-    heard.until(say.Records)
+    heard.until(msg.Records)
     pid = lane(pool, "runs")[0]["pid"]
     os.kill(pid, signal.SIGSTOP)
     job.pause()
-    assert "did not stop within 1 s" in heard.until(say.Lost).message
+    assert "did not stop within 1 s" in heard.until(msg.Lost).message
     assert run_to_end(pool, experiment(seed=13)).messages[-1].stopped == "finished"
     assert not os.path.exists(f"/proc/{pid}")
 
@@ -244,9 +250,9 @@ def test_a_process_that_does_not_react_is_replaced(pool):
 def test_a_process_that_takes_too_much_memory_is_ended(pool):
     heard = Heard()
     pool.submit(request("run", long_experiment(14)), heard)
-    heard.until(say.Records)
-    pool.limits = dataclasses.replace(pool.limits, worker_most=1_000_000)
-    assert "more than 0.001 GB of memory" in heard.until(say.Lost).message
+    heard.until(msg.Records)
+    pool.limits = dataclasses.replace(pool.limits, worker_bytes=1_000_000)
+    assert "more than 0.001 GB of memory" in heard.until(msg.Lost).message
 
 
 def test_an_old_process_is_replaced_when_it_is_idle(pool):
@@ -264,17 +270,17 @@ def test_a_full_queue_says_so(pool):
     pool.limits = dataclasses.replace(pool.limits, queue=0)
     heard = Heard()
     job = pool.submit(request("run", experiment()), heard)
-    assert "queue is full" in heard.until(say.Failed).message and job.state == "done"
+    assert "queue is full" in heard.until(msg.Failed).message and job.state == "done"
 
 
-@pytest.mark.parametrize("kind", ["run", "answer"])
+@pytest.mark.parametrize("kind", ["run", "summary"])
 def test_what_is_not_allowed_fails_with_its_reason(pool, kind):
     heard = Heard()
     pool.submit(request(kind, experiment(steps=60_000)), heard)
-    assert heard.until(say.Failed, say.Done).message.startswith(
+    assert heard.until(msg.Failed, msg.Done).message.startswith(
         "`steps` must be at most 50000 here, got 60000."
     )
-    assert heard.silent(0.5) or isinstance(heard.messages[-1], say.Theory)
+    assert heard.silent(0.5) or isinstance(heard.messages[-1], msg.TheoryCurves)
 
 
 def test_a_checkpoint_of_another_run_is_refused(pool):
@@ -286,37 +292,37 @@ def test_a_stored_result_is_shown_at_once(pool):
     first = run_to_end(pool, one := experiment(seed=18))
     again = run_to_end(pool, one)
     assert again.messages[-1].stored and "store" in again.messages[-1].note
-    assert len(again.of(say.Records)) == 1
+    assert len(again.of(msg.Records)) == 1
     assert np.array_equal(
-        again.of(say.Records)[0].series["weights"], concatenated(first.of(say.Records), "weights")
+        again.of(msg.Records)[0].series["weights"], concatenated(first.of(msg.Records), "weights")
     )
 
 
 def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
     heard = Heard()
-    pool.submit(request("answer", experiment()), heard)
-    heard.until(say.Verdict)
-    kinds = [type(one) for one in heard.messages if not isinstance(one, say.Queued)]
-    assert kinds == [say.Started, say.Answer, say.Verdict]
+    pool.submit(request("summary", experiment()), heard)
+    heard.until(msg.TheoryVerdict)
+    kinds = [type(one) for one in heard.messages if not isinstance(one, msg.Queued)]
+    assert kinds == [msg.Started, msg.TaskSummary, msg.TheoryVerdict]
     jobs = []
     for place in range(20):  # as a slider is dragged
         jobs and jobs[-1][0].cancel()
         heard = Heard()
-        jobs.append((pool.submit(request("answer", experiment(seed=100 + place)), heard), heard))
+        jobs.append((pool.submit(request("summary", experiment(seed=100 + place)), heard), heard))
     last = jobs[-1][1]
-    last.until(say.Verdict)
+    last.until(msg.TheoryVerdict)
     # One process thinks, so that whatever it had to say about an earlier question is said by now.
     for _, heard in jobs[:-1]:
-        assert not [one for one in heard.all_so_far() if isinstance(one, say.Verdict)]
-    assert len([one for one in last.all_so_far() if isinstance(one, say.Verdict)]) == 1
+        assert not [one for one in heard.all_so_far() if isinstance(one, msg.TheoryVerdict)]
+    assert len([one for one in last.all_so_far() if isinstance(one, msg.TheoryVerdict)]) == 1
 
 
 def test_answers_come_while_runs_go_on(pool):
     run, heard = Heard(), Heard()
     job = pool.submit(request("run", long_experiment(19)), run)
-    run.until(say.Records)
-    pool.submit(request("answer", experiment()), heard)
-    heard.until(say.Answer)
+    run.until(msg.Records)
+    pool.submit(request("summary", experiment()), heard)
+    heard.until(msg.TaskSummary)
     assert job.state == "running"
     job.cancel()
 
@@ -325,7 +331,7 @@ def test_a_listener_that_fails_hurts_nobody(pool, capfd):
     def broken(message):
         raise RuntimeError("of the page")
 
-    pool.submit(request("answer", experiment()), broken)
+    pool.submit(request("summary", experiment()), broken)
     assert run_to_end(pool, experiment(seed=20)).messages[-1].stopped == "finished"
     assert "of the page" in capfd.readouterr().err
 

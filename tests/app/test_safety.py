@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from localfields.app.guard import Names, host_name, is_loopback
+from localfields.app.guard import HostNames, host_name, is_loopback
 
 from .serving import Visitor, ask, knock
 
@@ -215,16 +215,16 @@ def test_loopback(address, loop):
 
 def test_names_beyond_loopback():
     """Any number may be asked for, as no name system can turn it into another; names must be given."""
-    names = Names("0.0.0.0", ["Lab.Example.org"])
+    names = HostNames("0.0.0.0", ["Lab.Example.org"])
     assert (
         names.knows("192.0.2.7:5006")
         and names.knows("lab.example.org")
         and names.knows("[2001:db8::1]:5006")
     )
     assert not names.knows("evil.example") and not names.knows("")
-    assert names.from_here("http://192.0.2.7:5006", "192.0.2.7:5006")
-    assert not names.from_here("http://192.0.2.8:5006", "192.0.2.7:5006")
-    assert names.from_here(
+    assert names.allows_origin("http://192.0.2.7:5006", "192.0.2.7:5006")
+    assert not names.allows_origin("http://192.0.2.8:5006", "192.0.2.7:5006")
+    assert names.allows_origin(
         "https://lab.example.org", "127.0.0.1:5006"
     )  # behind a proxy that was named
 

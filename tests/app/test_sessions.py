@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from localfields.app.process import resident
+from localfields.app.process import memory_bytes
 
 from .serving import Visitors, ask
 
@@ -49,6 +49,6 @@ def test_twenty_visitors(explorer):
         assert ask(port, "/health").status == 200
         waits.append(time.perf_counter() - begin)
     assert sorted(waits)[VISITORS // 2] < 1
-    assert 0 < resident(pid) < MOST_BYTES
+    assert 0 < memory_bytes(pid) < MOST_BYTES
     visitors.close()
     assert not visitors.failed

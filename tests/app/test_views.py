@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from bokeh.palettes import Viridis256
 
-from localfields.app import messages as say
-from localfields.app.views import DataView, Picture, RunView, Series, tiled
-from localfields.app.watched import Watched
+from localfields.app import messages as msg
+from localfields.app.live_run import LiveRun
+from localfields.app.views import DataView, Picture, RunView, TimeSeries, tiled
 from localfields.experiments.texts import experiment_of
 from localfields.plots.stimulus import BLUE, GREEN, ORANGE
 
@@ -20,7 +20,7 @@ def canned_answer(samples, **more):
     """What is known of a task, with a uniform law and an amplifier that is a parabola."""
     x, a = np.linspace(-1, 1, 5), np.linspace(0, 1, 11)
     known = {"density": (x, np.full(5, 0.5)), "atoms": False, "kurtosis": -1.2}
-    return say.Answer(samples, **(known | {"amplifier": (a, a**2), "slope": 0.8} | more))
+    return msg.TaskSummary(samples, **(known | {"amplifier": (a, a**2), "slope": 0.8} | more))
 
 
 def canned_run(shape=(SITES,), neurons=NEURONS, texts=None):
@@ -32,11 +32,11 @@ def canned_run(shape=(SITES,), neurons=NEURONS, texts=None):
     level = 1 + 100 * member + 10 * record + neuron
     weights = level[..., None] + np.arange(size) / size  # no two fields and no two sites alike
     texts = texts or {**RING, "network": "committee", "hidden": str(neurons)}
-    run = Watched(texts, experiment_of(texts))
+    run = LiveRun(texts, experiment_of(texts))
     steps = 10 * np.arange(RECORDS)
     loss = member[..., 0] + 1 / (1 + record[..., 0])
-    run.take(
-        say.Records(
+    run.receive(
+        msg.Records(
             steps, 0.5 * steps, {"weights": weights.reshape(*level.shape, *shape), "loss": loss}
         )
     )
@@ -47,7 +47,9 @@ def theory_of(run, times):
     """A flow from the first member: minus its fields at these times, which are not those of the records."""
     fields = -run.series["weights"][:1, : len(times)]
     ipr = np.full((1, len(times), NEURONS), 0.5) + 0.1 * np.arange(len(times))[None, :, None]
-    return say.Theory("effective flow", False, np.array(times), ipr, fields, ipr[..., 0], ipr / 2)
+    return msg.TheoryCurves(
+        "effective flow", False, np.array(times), ipr, fields, ipr[..., 0], ipr / 2
+    )
 
 
 # Before a run.
@@ -58,7 +60,7 @@ def test_samples_of_label_0_are_below_and_have_its_color():
     samples = tuple(generator.normal(size=(4, SITES)) for _ in range(2))
     view = DataView()
     view.show(canned_answer(samples))
-    drawn = view.line_source.data
+    drawn = view.sample_source.data
     assert view.lines.visible and not view.picture.plot.visible
     assert [list(x) for x in drawn["xs"]] == [list(range(SITES))] * 4
     wanted = [*samples[0][:2], *samples[1][:2]]  # two of each class, from below
@@ -93,21 +95,24 @@ def test_laws_are_curves_or_atoms_with_their_kurtosis():
     samples = (np.zeros((4, SITES)) + 1,) * 2
     view = DataView()
     view.show(canned_answer(samples))
-    np.testing.assert_allclose(view.law_source.data["y"], 0.5)
-    np.testing.assert_allclose(view.law_source.data["x"], np.linspace(-1, 1, 5))
+    np.testing.assert_allclose(view.density_source.data["y"], 0.5)
+    np.testing.assert_allclose(view.density_source.data["x"], np.linspace(-1, 1, 5))
     grid, bell = (np.asarray(view.normal_source.data[name]) for name in "xy")
     np.testing.assert_allclose(bell, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi))
-    assert len(view.atom_source.data["x"]) == 0 and view.kurtosis.text == "excess kurtosis -1.2"
+    assert (
+        len(view.atom_source.data["x"]) == 0
+        and view.marginal_caption.text == "excess kurtosis -1.2"
+    )
     view.show(canned_answer(samples, density=(np.array([-1, 1]), np.array([0.5, 0.5])), atoms=True))
     atoms = view.atom_source.data
     assert [list(atoms[name]) for name in ("x", "y", "zero")] == [[-1, 1], [0.5, 0.5], [0, 0]]
-    assert not len(view.law_source.data["x"]) and not len(view.normal_source.data["x"])
+    assert not len(view.density_source.data["x"]) and not len(view.normal_source.data["x"])
     view.show(canned_answer(samples, kurtosis=math.inf))
-    assert view.kurtosis.text == "excess kurtosis infinite"
+    assert view.marginal_caption.text == "excess kurtosis infinite"
     view.show(canned_answer(samples, density=None, amplifier=None))
-    assert not any(len(one.data["x"]) for one in (view.law_source, view.normal_source))
-    assert view.kurtosis.text == "not known in closed form"
-    assert view.law_needed.text == "needs the law of one site"
+    assert not any(len(one.data["x"]) for one in (view.density_source, view.normal_source))
+    assert view.marginal_caption.text == "not known in closed form"
+    assert view.amplifier_caption.text == "needs the distribution of one site"
 
 
 def test_the_amplifier_has_the_line_of_normal_data_beside_it():
@@ -163,7 +168,7 @@ def test_all_fields_are_rows_each_on_its_own_scale():
 
 def test_theory_is_drawn_at_the_time_of_the_record_for_the_members_it_has():
     run, view = canned_run(), RunView("run")
-    run.take(theory_of(run, [0.0, 4.0, 11.0]))
+    run.receive(theory_of(run, [0.0, 4.0, 11.0]))
     for record, place in ((0, 0), (1, 1), (2, 2), (4, 2)):  # flow times 0, 5, 10, 20
         view.show(run, record, 1)
         np.testing.assert_array_equal(
@@ -175,8 +180,10 @@ def test_theory_is_drawn_at_the_time_of_the_record_for_the_members_it_has():
 
 def test_numbers_over_time_are_those_of_every_member_and_their_mean():
     run, view = canned_run(), RunView("run")
-    run.take(theory_of(run, [0.0, 4.0, 11.0]))
-    run.take(say.Gates(np.array([0.0, 20.0]), np.array([[[0.25], [1.0]], [[0.75], [1.0]]])))
+    run.receive(theory_of(run, [0.0, 4.0, 11.0]))
+    run.receive(
+        msg.GateAgreement(np.array([0.0, 20.0]), np.array([[[0.25], [1.0]], [[0.75], [1.0]]]))
+    )
     view.show(run, 3, 0)
     weights = run.series["weights"].astype(float)
     ipr = (weights**4).sum(-1) / (weights**2).sum(-1) ** 2
@@ -197,9 +204,10 @@ def test_numbers_over_time_are_those_of_every_member_and_their_mean():
         np.testing.assert_allclose(series.theory.data["x"], [0, 4, 11])
     np.testing.assert_allclose(view.series["ipr"].theory.data["y"], [0.5, 0.6, 0.7])
     np.testing.assert_allclose(view.series["gates"].theory.data["y"], [0.25, 0.3, 0.35])
-    border = view.series["ipr"].border
-    assert border.visible and border.location == 4 / 42 and border.line_color == GREEN
-    assert not view.series["loss"].border.visible
+    threshold = view.series["ipr"].threshold
+    assert threshold.visible and threshold.location == 4 / 42
+    assert threshold.line_color == GREEN
+    assert not view.series["loss"].threshold.visible
     assert view.series["ipr"].plot.y_range.start == 0
     assert view.series["ipr"].plot.y_range.end >= 0.7
     view.clear()
@@ -217,7 +225,7 @@ def test_on_a_torus_all_fields_are_pictures_beside_those_of_theory():
     field = run.series["weights"][0, 1, 0]
     np.testing.assert_allclose(top_left, field / field.max(), rtol=1e-6)
     assert view.picture.plot.title.text == "run: 6 fields, flow time 5"
-    run.take(theory_of(run, [0.0, 4.0, 11.0]))
+    run.receive(theory_of(run, [0.0, 4.0, 11.0]))
     view.show(run, 1, 0)
     assert view.theory_picture.plot.visible
     (picture,) = view.theory_picture.source.data["image"]
@@ -225,7 +233,7 @@ def test_on_a_torus_all_fields_are_pictures_beside_those_of_theory():
 
 
 def test_a_series_that_is_not_there_is_empty():
-    series = Series("loss", "run", "held-out loss")
+    series = TimeSeries("loss", "run", "held-out loss")
     series.show(np.arange(3.0), None, 1.0, 2.0, None)
     assert not len(series.mean.data["y"]) and series.now.location == 1
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields.app import messages as say
+from localfields.app import messages as msg
 from localfields.app import work
-from localfields.app.limits import Limits, is_plain
+from localfields.app.limits import Limits, is_safe
 from localfields.store import Store
 
 from .helpers import experiment, request
@@ -17,7 +17,7 @@ from .helpers import experiment, request
 
 def carried_out(stage, one, store=None, limits=None, stop=lambda: "", **more):
     said = []
-    kind = "run" if stage in ("run", "theory") else "answer"
+    kind = "run" if stage in ("run", "theory") else "summary"
     work.carry_out(stage, request(kind, one, **more), limits or Limits(), store, said.append, stop)
     return said
 
@@ -31,13 +31,13 @@ def task_of(cls):
     )
 
 
-STIMULI = [cls for cls in lf._spec.registered("stimulus").values() if is_plain(cls)]
+STIMULI = [cls for cls in lf._spec.registered("stimulus").values() if is_safe(cls)]
 
 
 @pytest.mark.parametrize("cls", STIMULI, ids=lambda cls: cls.__name__)
 def test_every_stimulus_has_an_answer(cls):
     task = task_of(cls)
-    (answer,) = carried_out("answer", lf.Experiment(task))
+    (answer,) = carried_out("summary", lf.Experiment(task))
     assert [one.shape for one in answer.samples] == [(4, *task.shape)] * 2
     law = task.stimuli[1].marginal()
     assert (answer.density is None) == (law is None) and (answer.amplifier is None) == (law is None)
@@ -51,11 +51,11 @@ def test_every_stimulus_has_an_answer(cls):
 
 
 def test_densities_are_those_of_the_law():
-    x, p, atoms = work._density(lf.marginals.Normal())
+    x, p, atoms = work.marginal_density(lf.marginals.Normal())
     assert not atoms and np.allclose(p, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=1e-4)
-    x, p, atoms = work._density(lf.marginals.TwoPoint(scale=2.0))
+    x, p, atoms = work.marginal_density(lf.marginals.TwoPoint(scale=2.0))
     assert atoms and x.tolist() == [-2, 2] and p.tolist() == [0.5, 0.5]
-    x, p, atoms = work._density(lf.marginals.Empirical([1.0, 1.0, 3.0], [1.0]))
+    x, p, atoms = work.marginal_density(lf.marginals.Empirical([1.0, 1.0, 3.0], [1.0]))
     assert atoms and x.tolist() == [1, 3] and np.allclose(p, [2 / 3, 1 / 3])
 
 
@@ -63,8 +63,8 @@ def test_warnings_become_notes():
     with pytest.warns(UserWarning, match="not positive"):
         task = lf.Discrimination(*(lf.stimuli.NLGP((12,), xi=xi) for xi in (1, 4)))
     text = lf.Experiment(task).canonical()
-    (answer,) = carried_out("answer", text)
-    assert len(answer.notes) >= 1 and "kernel is not positive" in answer.notes[0]
+    (answer,) = carried_out("summary", text)
+    assert len(answer.warnings) >= 1 and "kernel is not positive" in answer.warnings[0]
 
 
 def test_verdict_is_that_of_predict():
@@ -96,7 +96,7 @@ def test_theory_of_a_sweep_is_one_a_member():
 def test_gates_are_those_of_the_analysis():
     one = experiment(members=6, steps=300, every=3)
     run = one.run()
-    gates = work.gates(run, one)
+    gates = work.gate_agreement(run, one)
     assert gates is not None and gates.agreement.shape == (4, 48, 1) and gates.times.shape == (48,)
     direct = lf.analysis.gates_along(
         run.members(slice(0, 4)), one.task, reference="final", num=2000
@@ -114,9 +114,9 @@ def test_a_store_that_is_full_keeps_nothing_more(tmp_path):
     assert not said[-1].stored and "full" in said[-1].note and other.digest not in store
     said = carried_out("run", one, store, full)  # what is there is shown
     assert said[-1].stored and [type(message) for message in said] == [
-        say.Records,
-        say.Gates,
-        say.Done,
+        msg.Records,
+        msg.GateAgreement,
+        msg.Done,
     ]
 
 
@@ -129,4 +129,4 @@ def test_a_member_that_diverges_is_told():
 
 def test_a_cancelled_run_sends_no_checkpoint():
     said = carried_out("run", experiment(steps=2000), stop=lambda: "cancel")
-    assert not [one for one in said if isinstance(one, (say.Checkpoint, say.Done))]
+    assert not [one for one in said if isinstance(one, (msg.RunCheckpoint, msg.Done))]

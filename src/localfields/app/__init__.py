@@ -1,1 +1,1 @@
-"""The explorer: pages to watch a receptive field being born, and the processes that compute for them."""
+"""The explorer: web pages that show a receptive field develop, and the processes that compute for them."""

@@ -1,4 +1,4 @@
-"""The third page: the report of the reproduction, and the runs that are stored."""
+"""The third page: the report of the reproduction, and the stored runs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,23 @@ from tornado.web import HTTPError, RequestHandler
 
 from ..errors import InputError
 from ..experiments.texts import texts_of
-from .frame import frame, is_dark, text_pane
 from .limits import Limits
-from .state import read, to_query
-from .threads import later
+from .page import Page, template, text_pane
+from .state import page_link, read, to_query
 
-MOST = 200  # runs shown
-ALL = "all stimuli"
-REPORT = "/report"  # the one address of the report
-COMMAND = "localfields reproduce --scale quick"
+MAX_RUNS = 200  # in the table
+ALL_STIMULI = "all stimuli"
+REPORT_PATH = "/report"
+NO_REPORT = (
+    "<h2>Report</h2><p>There is none yet. Make it with <code>localfields reproduce --scale quick"
+    "</code> (minutes), or without <code>--scale quick</code> at the paper's settings; then open "
+    "this page again.</p>"
+)
+# A run is described by these columns; the first one links to it.
+RUN_COLUMNS = {"": "", "run": "", "stimulus": "", "setting": "", "network": ""}
+RUN_COLUMNS |= {"steps": "number", "members": "number", "IPR": "number", "stored (UTC)": ""}
 
-STYLE = """
+TABLE_STYLE = """
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.88em; }
 th, td { text-align: left; vertical-align: top; padding: 0.25em 0.7em 0.25em 0; }
@@ -42,97 +48,82 @@ time { white-space: nowrap; }
 summary { white-space: nowrap; }
 """
 
-
-# -- the report -------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Ledger:
-    """What a folder holds of the report.
-
-    Attributes:
-        page: Whether there is one to open.
-        summary: In a sentence or two; empty where there is no ledger.
-        claims: id, statement, published, measured, verdict, reason.
-        questions: id, question, answer, measured.
-    """
-
-    page: bool = False
-    summary: str = ""
-    claims: tuple[tuple[str, ...], ...] = ()
-    questions: tuple[tuple[str, ...], ...] = ()
+_safe = functools.partial(html.escape, quote=True)
 
 
-def read_ledger(folder: Path | None) -> Ledger:
-    """The ledger of a report; an empty one where there is none that can be read."""
-    if folder is None:
-        return Ledger()
+def _table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are HTML already; columns of numbers are aligned on the right."""
+    kinds = {name: RUN_COLUMNS.get(name) or "text" for name in columns}
+    head = "".join(f"<th scope='col' class='{kind}'>{name}</th>" for name, kind in kinds.items())
+    body = ""
+    for row in rows:
+        cells = zip(kinds.values(), row, strict=True)
+        body += (
+            "<tr>" + "".join(f"<td class='{kind}'>{cell}</td>" for kind, cell in cells) + "</tr>"
+        )
+    return (
+        f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        "</div>"
+    )
+
+
+def _details(summary: str, text: str, kind: str) -> str:
+    """A short text that can be unfolded."""
+    return (
+        f"<details><summary class='{kind}'>{_safe(summary)}</summary>"
+        f"<span class='small'>{_safe(text)}</span></details>"
+    )
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+
+def report_html(folder: Path | None) -> str:
+    """The report in a folder as part of the page; how to make one where there is none."""
     from ..figures.make import read_made
     from ..figures.report import ledger, questions_of, summary
 
-    made = read_made(folder)
-    claims, questions = ledger(made.values()), questions_of(made.values())
-    there = (folder / "report.html").is_file()
-    if not made:
-        return Ledger(there)
-    return Ledger(
-        there,
-        summary(claims, questions),
-        tuple(
-            (one.id, one.statement, one.published, one.measured, one.verdict, one.reason)
-            for one in claims
-        ),
-        tuple((one.id, one.question, one.answer, one.measured) for one in questions),
-    )
-
-
-def report_html(found: Ledger) -> str:
-    """The report as a part of the page."""
-    if not found.page and not found.summary:
-        words = f"There is none yet. Make it with <code>{COMMAND}</code> (minutes), or without <code>--scale quick</code>"
-        return f"<h2>Report</h2><p>{words} at the paper's settings; then open this page again.</p>"
-    parts = ["<h2>Report</h2>", f"<p>{html.escape(found.summary)}</p>" if found.summary else ""]
-    if found.page:
-        parts.append(
-            f"<p><a href='{REPORT}' target='_blank'>Open the report, with all figures</a></p>"
-        )
-    if found.claims:
+    figures = {} if folder is None else read_made(folder)
+    has_page = folder is not None and (folder / "report.html").is_file()
+    if not figures and not has_page:
+        return NO_REPORT
+    claims, questions = ledger(figures.values()), questions_of(figures.values())
+    parts = ["<h2>Report</h2>"]
+    if figures:
+        parts.append(f"<p>{_safe(summary(claims, questions))}</p>")
+    if has_page:
+        link = f"<a href='{REPORT_PATH}' target='_blank'>Open the report, with all figures</a>"
+        parts.append(f"<p>{link}</p>")
+    if claims:
         rows = [
-            (*(html.escape(cell) for cell in one[:4]), _judged(one[4], one[5]))
-            for one in found.claims
+            (
+                *map(_safe, (claim.id, claim.statement, claim.published, claim.measured)),
+                _details(claim.verdict, claim.reason, _safe(claim.verdict.replace(" ", "-"))),
+            )
+            for claim in claims
         ]
         parts.append(_table(("", "claim", "published", "here", "verdict"), rows))
-    if found.questions:
-        rows = [tuple(html.escape(cell) for cell in one) for one in found.questions]
+    if questions:
+        rows = [tuple(map(_safe, (q.id, q.question, q.answer, q.measured))) for q in questions]
         head = f"<summary>{len(rows)} questions of the notes, and beyond the paper</summary>"
-        parts.append(
-            f"<details>{head}{_table(('', 'question', 'answer', 'measured'), rows)}</details>"
-        )
+        table = _table(("", "question", "answer", "measured"), rows)
+        parts.append(f"<details>{head}{table}</details>")
     return "".join(parts)
-
-
-def _judged(verdict: str, reason: str) -> str:
-    """A verdict; its reason is told when asked for."""
-    kind = html.escape(verdict.replace(" ", "-"), quote=True)
-    return (
-        f"<details><summary class='{kind}'>{html.escape(verdict)}</summary>"
-        f"<span class='small'>{html.escape(reason)}</span></details>"
-    )
 
 
 class ReportFile(RequestHandler):
     """The page of the report: this one file, whatever is asked."""
 
     def initialize(self, folder: Path | None) -> None:
-        """Remember where it is."""
+        """Remember the folder."""
         self.folder = folder
 
     async def get(self) -> None:
         """Send it."""
-        if self.folder is None:
-            raise HTTPError(404, reason="There is no report")
-        path = self.folder / "report.html"
         try:
+            if self.folder is None:
+                raise FileNotFoundError
+            path = self.folder / "report.html"
             content = await asyncio.get_running_loop().run_in_executor(None, path.read_bytes)
         except OSError:
             raise HTTPError(404, reason="There is no report") from None
@@ -141,249 +132,187 @@ class ReportFile(RequestHandler):
 
 
 def patterns(service: Any) -> list[tuple[str, Any, dict[str, Any]]]:
-    """For the server: which addresses are answered here."""
-    return [(REPORT, ReportFile, {"folder": service.report})]
+    """The paths that are answered here, for the server."""
+    return [(REPORT_PATH, ReportFile, {"folder": service.report})]
 
 
-# -- stored runs ------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One stored run, for a table."""
-
-    digest: str
-    stimulus: str
-    network: str
-    steps: str
-    members: str
-    ipr: str
-    date: str
-    setting: str = ""
-    query: str = ""
-    note: str = ""
+# -- stored runs ---------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
-class Shelf:
+class StoredRuns:
     """Stored runs as the page shows them.
 
     Attributes:
-        rows: Newest first.
+        entries: Of the store, newest first.
         total: How many pass the filter.
         stimuli: How many runs there are of each stimulus.
         damaged: How many cannot be read.
-        problem: Why there is nothing; empty when there is.
+        problem: Why there are none; empty if there are.
     """
 
-    rows: tuple[Row, ...] = ()
+    entries: tuple[Any, ...] = ()
     total: int = 0
     stimuli: tuple[tuple[str, int], ...] = ()
     damaged: int = 0
     problem: str = ""
 
 
-def read_shelf(path: Path | None, limits: Limits, stimulus: str = ALL) -> Shelf:
+def read_runs(path: Path | None, stimulus: str = ALL_STIMULI) -> StoredRuns:
     """The runs of a store; it takes a while, so do it in a thread."""
     from ..store import Store
 
     if path is None:
-        return Shelf(problem="Runs are not kept: the explorer was started without a store.")
+        return StoredRuns(problem="Runs are not kept: the explorer was started without a store.")
     store = Store(path)
     try:
-        digests, found = store.digests(), store.list()
+        digests, entries = store.digests(), store.list()
     except (InputError, OSError) as error:
-        return Shelf(problem=str(error))
-    kinds = [_stimulus(one.specification) for one in found]
-    chosen = [one for one, kind in zip(found, kinds, strict=True) if stimulus in (ALL, kind)]
-    rows = tuple(_row(one, limits) for one in reversed(chosen[-MOST:]))
-    counted = tuple(sorted(Counter(kinds).items()))
-    return Shelf(rows, len(chosen), counted, max(len(digests) - len(found), 0))
+        return StoredRuns(problem=str(error))
+    kinds = [_stimulus_name(entry.specification) for entry in entries]
+    chosen = [
+        entry for entry, kind in zip(entries, kinds, strict=True) if stimulus in (ALL_STIMULI, kind)
+    ]
+    newest = tuple(reversed(chosen[-MAX_RUNS:]))
+    damaged = max(len(digests) - len(entries), 0)
+    return StoredRuns(newest, len(chosen), tuple(sorted(Counter(kinds).items())), damaged)
 
 
-def _row(entry: Any, limits: Limits) -> Row:
-    plain, metrics = entry.specification, entry.metrics
-    method, network = _inner(plain, "method"), _inner(plain, "network")
-    kind = _name(method)
-    steps = str(method.get("steps", "")) if kind == "training" else "–"
-    ipr = metrics.get("ipr")
-    setting, query, why = typed(entry.spec, limits)
-    if kind == "solution":
-        setting = f"theory: {_name(_inner(method, 'theory'))}"
-    return Row(
-        entry.digest,
-        _stimulus(plain),
-        _name(network),
-        steps,
-        str(metrics.get("members", "")),
-        f"{ipr:.3f}" if isinstance(ipr, (int, float)) else "–",
-        str(entry.created)[:16].replace("T", " "),
-        setting,
-        query,
-        why,
-    )
+# A stored specification may be of another version, so nothing is assumed about its shape.
 
 
-def _inner(plain: Any, name: str) -> dict[str, Any]:
-    found = plain.get(name) if isinstance(plain, dict) else None
-    return found if isinstance(found, dict) else {"type": found} if isinstance(found, str) else {}
+def _part(plain: Any, name: str) -> dict[str, Any]:
+    part = plain.get(name) if isinstance(plain, dict) else None
+    return part if isinstance(part, dict) else {"type": part} if isinstance(part, str) else {}
 
 
-def _name(plain: dict[str, Any]) -> str:
-    """`nlgp` of a value of type `stimulus/nlgp`."""
-    return str(plain.get("type", "?")).rpartition("/")[2]
+def _type_name(plain: Any) -> str:
+    """`nlgp` for a value of type `stimulus/nlgp`."""
+    kind = plain.get("type", "?") if isinstance(plain, dict) else plain
+    return str(kind).rpartition("/")[2]
 
 
-def _stimulus(plain: dict[str, Any]) -> str:
-    stimuli = _inner(plain, "task").get("stimuli")
-    names = (
-        [_name(one) if isinstance(one, dict) else str(one) for one in stimuli]
-        if isinstance(stimuli, list)
-        else []
-    )
+def _stimulus_name(plain: dict[str, Any]) -> str:
+    stimuli = _part(plain, "task").get("stimuli")
+    names = map(_type_name, stimuli if isinstance(stimuli, list) else [])
     return " and ".join(dict.fromkeys(names)) or "?"
 
 
 @functools.lru_cache(5000)  # an entry never changes
-def typed(spec: str, limits: Limits) -> tuple[str, str, str]:
-    """The setting of a stored run in words, its address on the first page, and why it has none."""
+def link_query(spec: str, limits: Limits) -> tuple[str, str, str]:
+    """The setting of a stored run as text, its query on the first page, and why it has none."""
     try:
-        texts = texts_of(
-            limits.read(spec)
-        )  # refuses what reads files before anything is made of it
+        texts = texts_of(limits.read(spec))  # rejects what reads files before it is built
         read(texts, limits)
     except InputError as error:
         return "", "", str(error)
-    except (ValueError, TypeError, KeyError) as error:  # of a version that knew other fields
+    except (ValueError, TypeError, KeyError) as error:  # of a version with other fields
         return "", "", f"It cannot be read: {error}"
-    own = ("stimulus", "network", "steps", "members")  # they have columns of their own
+    setting = [
+        f"{name}={text}" for name, text in texts.items() if name not in RUN_COLUMNS
+    ]  # the others have columns of their own
+    return " ".join(setting), to_query(texts), ""
+
+
+def _run_row(entry: Any, limits: Limits, dark: bool) -> tuple[str, ...]:
+    """The cells of a run in the order of `RUN_COLUMNS`."""
+    plain, metrics = entry.specification, entry.metrics
+    method, digest = _part(plain, "method"), _safe(entry.digest[:12])
+    setting, query, problem = link_query(entry.spec, limits)
+    link = f"<a href='{_safe(page_link('/', query, dark))}' aria-label='open run {digest}'>open</a>"
+    kind, ipr = _type_name(method), metrics.get("ipr")
+    if kind == "solution":
+        setting = f"theory: {_type_name(_part(method, 'theory'))}"
+    numbers = (
+        str(method.get("steps", "")) if kind == "training" else "–",
+        str(metrics.get("members", "")),
+        f"{ipr:.3f}" if isinstance(ipr, (int, float)) else "–",
+    )
     return (
-        " ".join(f"{name}={text}" for name, text in texts.items() if name not in own),
-        to_query(texts),
-        "",
+        link if query else _details("not here", problem, "small"),
+        f"<code>{digest}</code>",
+        _safe(_stimulus_name(plain)),
+        f"<span class='small'>{_safe(setting)}</span>",
+        _safe(_type_name(_part(plain, "network"))),
+        *map(_safe, numbers),
+        f"<time>{_safe(str(entry.created)[:16].replace('T', ' '))}</time>",
     )
 
 
-def shelf_html(found: Shelf, dark: bool) -> str:
-    """The runs as a table; all words are escaped."""
-    if found.problem:
-        return f"<p>{html.escape(found.problem)}</p>"
-    if not found.total:
+def runs_html(runs: StoredRuns, limits: Limits, dark: bool) -> str:
+    """The runs as a table; all text is escaped."""
+    if runs.problem:
+        return f"<p>{_safe(runs.problem)}</p>"
+    if not runs.total:
         return "<p>There are no such runs yet: start one on the first page.</p>"
-    words = f"{found.total} run{'s' if found.total > 1 else ''}"
-    if found.total > len(found.rows):
-        words = f"The newest {len(found.rows)} of {words}"
-    if found.damaged:
-        words += f"; {found.damaged} more cannot be read, <code>localfields runs verify</code> names them"
-    heads = ("", "run", "stimulus", "setting", "network", "steps", "members", "IPR", "stored (UTC)")
-    rows = [_cells(one, dark) for one in found.rows]
-    return f"<p role='status'>{words}.</p>{_table(heads, rows, (5, 6, 7))}"
+    text = f"{runs.total} run{'s' if runs.total > 1 else ''}"
+    if runs.total > len(runs.entries):
+        text = f"The newest {len(runs.entries)} of {text}"
+    if runs.damaged:
+        text += (
+            f"; {runs.damaged} more cannot be read, <code>localfields runs verify</code> names them"
+        )
+    rows = [_run_row(entry, limits, dark) for entry in runs.entries]
+    return f"<p role='status'>{text}.</p>{_table(RUN_COLUMNS, rows)}"
 
 
-def _cells(row: Row, dark: bool) -> tuple[str, ...]:
-    safe = functools.partial(html.escape, quote=True)
-    address = safe(f"/?{row.query}{'&theme=dark' if dark else ''}")
-    link = f"<a href='{address}' aria-label='open run {safe(row.digest[:12])}'>open</a>"
-    if not row.query:
-        link = f"<details><summary class='small'>not here</summary><span class='small'>{safe(row.note)}</span></details>"
-    rest = (row.network, row.steps, row.members, row.ipr)
-    names = (
-        f"<code>{safe(row.digest[:12])}</code>",
-        safe(row.stimulus),
-        f"<span class='small'>{safe(row.setting)}</span>",
-    )
-    return link, *names, *map(safe, rest), f"<time>{safe(row.date)}</time>"
+# -- the page ------------------------------------------------------------------------------------
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """HTML of cells that are HTML already."""
-    kinds = ["number" if place in numbers else "text" for place in range(len(heads))]
-    top = "".join(
-        f"<th scope='col' class='{kind}'>{head}</th>"
-        for kind, head in zip(kinds, heads, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td class='{kind}'>{cell}</td>" for kind, cell in zip(kinds, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return f"<div class='scroll'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-# -- the page ---------------------------------------------------------------------------------------------------
-
-
-class Library:
+class Library(Page):
     """One visitor's page."""
 
-    def __init__(self, service: Any, document: Any):
-        self.service, self.document = service, document
-        self.dark = is_dark()
-        self.number = 0  # of the question to the store: answers to older ones are dropped
-        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (4, 8)}
+    def __init__(self, service: Any, query: str, document: Any):
+        super().__init__(service, document)
+        self.number = 0  # of the last reading of the store: results of older ones are dropped
+        wide: Any = {"sizing_mode": "stretch_width", "margin": (4, 8)}
         self.filter = pn.widgets.Select(
             label="stimulus",
-            options=[ALL],
-            value=ALL,
-            description="show the runs of one stimulus alone",
+            options=[ALL_STIMULI],
+            value=ALL_STIMULI,
+            description="show the runs of one stimulus only",
             **wide,
         )
-        self.filter.param.watch(lambda event: self.ask(), "value")
-        self.again = pn.widgets.Button(
-            label="Look again", description="read the store and the report anew", **wide
+        self.filter.param.watch(lambda event: self.load_runs(), "value")
+        self.refresh = pn.widgets.Button(
+            label="Look again", description="read the store and the report again", **wide
         )
-        self.again.on_click(lambda event: self.ask_all())
-        self.report = pn.pane.HTML(
-            "", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[STYLE]
-        )
-        self.runs = pn.pane.HTML(
-            "", sizing_mode="stretch_width", margin=(0, 8), stylesheets=[STYLE]
-        )
-        self.ask_all()
+        self.refresh.on_click(lambda event: self.load())
+        self.report, self.runs = text_pane(style=TABLE_STYLE), text_pane(style=TABLE_STYLE)
+        self.load()
 
-    def ask_all(self) -> None:
+    def load(self) -> None:
         """Read report and store, in a thread."""
         self.report.object = "<h2>Report</h2><p>Reading …</p>"
-        later(self.document, functools.partial(read_ledger, self.service.report), self._take_ledger)
-        self.ask()
+        work = functools.partial(report_html, self.service.report)
+        self.later(work, functools.partial(setattr, self.report, "object"))
+        self.load_runs()
 
-    def ask(self) -> None:
+    def load_runs(self) -> None:
         """Read the store, in a thread."""
         self.number += 1
         self.runs.object = "<h2>Stored runs</h2><p>Reading …</p>"
-        work = functools.partial(
-            read_shelf, self.service.store, self.service.limits, self.filter.value
-        )
-        later(self.document, work, functools.partial(self._take_shelf, self.number))
+        number, stimulus = self.number, self.filter.value
 
-    def _take_ledger(self, found: Ledger) -> None:
-        self.report.object = report_html(found)
+        def work() -> tuple[StoredRuns, str]:
+            runs = read_runs(self.service.store, stimulus)
+            return runs, runs_html(runs, self.service.limits, self.dark)
 
-    def _take_shelf(self, number: int, found: Shelf) -> None:
+        self.later(work, functools.partial(self._runs_loaded, number))
+
+    def _runs_loaded(self, number: int, result: tuple[StoredRuns, str]) -> None:
         if number != self.number:
             return
-        names = {ALL: ALL} | {f"{name} ({count})": name for name, count in found.stimuli}
+        runs, text = result
+        names = {ALL_STIMULI: ALL_STIMULI}
+        names |= {f"{name} ({count})": name for name, count in runs.stimuli}
         if self.filter.options != names:
             self.filter.options = names
-        self.runs.object = "<h2>Stored runs</h2>" + shelf_html(found, self.dark)
+        self.runs.object = f"<h2>Stored runs</h2>{text}"
 
     def layout(self) -> Any:
         """The whole page as a template."""
-        sidebar = pn.Column(
-            text_pane("<p>Runs that were stored by the explorer, the command line and Python.</p>"),
-            self.filter,
-            self.again,
-            sizing_mode="stretch_width",
-            margin=0,
-        )
-        limits = html.escape(
-            f"At most {MOST} runs are shown; `localfields runs list` shows them all."
-        )
-        main = [self.report, self.runs, text_pane(f"<p class='limits'>{limits}</p>")]
-        return frame("runs", sidebar, pn.Column(*main, sizing_mode="stretch_width", margin=0))
-
-
-def page(service: Any) -> Any:
-    """A new visitor's page."""
-    return Library(service, pn.state.curdoc).layout()
+        about = "<p>Runs that were stored by the explorer, the command line and Python.</p>"
+        limit = f"At most {MAX_RUNS} runs are shown; `localfields runs list` shows them all."
+        main = (self.report, self.runs, text_pane(f"<p class='limits'>{limit}</p>"))
+        return template("/runs", (text_pane(about), self.filter, self.refresh), main)

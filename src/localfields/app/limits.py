@@ -1,7 +1,8 @@
-"""What a visitor may ask for: how large, how long, and of which kinds. All of it is checked in the server."""
+"""What a visitor may ask for: how large, how long, and of which classes. The server checks it all."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import math
@@ -28,27 +29,22 @@ from ..experiments import Experiment, Training
 from ..experiments.experiment import Names, One
 from ..tasks import Labels, Proportions
 
-# Kinds of fields that hold numbers, names out of a list, or other specifications. A class with a field of any other
-# kind may open files or run code when it is made, so that a visitor cannot ask for it.
-PLAIN = {Choice, Count, Labels, Many, Names, Nested, Number, One, Proportions, Row, Seeds, Shape}
-FAMILIES = (
-    "stimulus",
-    "marginal",
-    "kernel",
-    "network",
-    "gates",
-    "task",
-    "method",
-    "experiment",
-    "theory",
+# Fields of these kinds hold numbers, names from a list, or other specifications. A class with a
+# field of any other kind may open files or run code when it is built, so visitors cannot have it.
+SAFE_KINDS = {
+    *(Choice, Count, Labels, Many, Names, Nested, Number, One, Proportions, Row, Seeds, Shape)
+}
+SPEC_FAMILIES = (
+    *("stimulus", "marginal", "kernel", "network", "gates"),
+    *("task", "method", "experiment", "theory"),
 )
-MOST_PARTS = 64  # specifications within one
+MAX_PARTS = 64  # specifications nested in one experiment
 SMALLER = "Choose a smaller one; the library itself has no such limit."
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Bounds on what a visitor asks for, and on what all of them together get.
+    """Bounds on what one visitor asks for, and on what all of them together get.
 
     Args:
         sites: Of a lattice.
@@ -56,20 +52,20 @@ class Limits:
         members: Of an ensemble.
         classes: Of a task.
         steps: Of a run.
-        batch: Draws a step, and held-out samples a record.
-        numbers: Drawn at a time: batch × sites; with the estimator `orbit` also × neurons.
-        draws: Of a run, times neurons: steps × batch × members × neurons.
+        batch: Samples per step, and held-out samples per record.
+        batch_values: batch × sites; with the estimator `orbit` also × neurons.
+        run_samples: steps × batch × members × neurons.
         record_bytes: Memory of a run's records.
-        seconds: That a run may take.
-        thinking: Seconds that an answer, a verdict or a theory may take.
-        patience: Seconds within which a worker must react to being stopped.
-        text: Characters of an experiment's JSON, and of a link.
+        run_seconds: How long a run may take.
+        theory_seconds: How long a summary, a verdict or a theory may take.
+        stop_seconds: How soon a worker must react when it is stopped.
+        text_length: Characters of an experiment's JSON, and of a link.
         sessions: Open pages.
         queue: Requests that wait.
-        store_bytes: Of the store; beyond, results are shown but not kept.
-        worker_jobs: After which a worker is replaced,
-        worker_bytes: or when it holds more memory than this while it is idle;
-        worker_most: a worker that takes more than this is ended at once.
+        store_bytes: Size of the store above which results are shown but not stored.
+        worker_jobs: Jobs after which a worker is replaced.
+        worker_idle_bytes: Memory above which an idle worker is replaced.
+        worker_bytes: Memory above which a worker is ended at once.
 
     Example:
         >>> import localfields as lf
@@ -86,31 +82,31 @@ class Limits:
     classes: int = 8
     steps: int = 50_000
     batch: int = 20_000
-    numbers: int = 20_000_000
-    draws: int = 20_000_000_000
+    batch_values: int = 20_000_000
+    run_samples: int = 20_000_000_000
     record_bytes: int = 32_000_000
-    seconds: float = 120.0
-    thinking: float = 60.0
-    patience: float = 10.0
-    text: int = 200_000
+    run_seconds: float = 120.0
+    theory_seconds: float = 60.0
+    stop_seconds: float = 10.0
+    text_length: int = 200_000
     sessions: int = 60
     queue: int = 100
     store_bytes: int = 2_000_000_000
     worker_jobs: int = 200
-    worker_bytes: int = 1_500_000_000
-    worker_most: int = 3_000_000_000
+    worker_idle_bytes: int = 1_500_000_000
+    worker_bytes: int = 3_000_000_000
 
     def read(self, text: str) -> Experiment:
-        """Build an experiment from what a visitor sent; nothing of it is made before it is known to be harmless.
+        """Build an experiment from a visitor's JSON, after checking that it is safe to build.
 
         Raises:
-            InputError: When it is no experiment, too large, or of a kind that reads files.
+            InputError: If it is no experiment, too large, or of a class that reads files.
         """
-        if not isinstance(text, str) or len(text) > self.text:
+        if not isinstance(text, str) or len(text) > self.text_length:
             got = f"{len(text)} characters" if isinstance(text, str) else "no text"
             raise InputError(
-                "The description of an experiment must be a text of at most "
-                f"{self.text} characters, got {got}. {SMALLER}"
+                f"The description of an experiment must be a text of at most {self.text_length} "
+                f"characters, got {got}. {SMALLER}"
             )
         try:
             plain = json.loads(text)
@@ -118,41 +114,58 @@ class Limits:
             raise InputError(
                 f"The experiment is not valid JSON ({error}). Copy the whole link."
             ) from None
-        self._check_plain(plain)
+        values = list(_walk(plain))
+        check_class_names(value for value in values if isinstance(value, str))
+        parts = [
+            value
+            for value in values
+            if isinstance(value, dict) and isinstance(value.get("type"), str)
+        ]
+        _at_most("The number of parts of an experiment", len(parts), MAX_PARTS)
+        for part in parts:
+            family, _, name = part["type"].partition("/")
+            if name in registered(family):
+                self._check_part(registered(family)[name], part)
         experiment = Experiment.of(text)
         self.check(experiment)
         return experiment
 
+    def _check_part(self, cls: type[Spec], plain: dict[str, Any]) -> None:
+        """Check a part while it is JSON: building a large lattice would take seconds."""
+        check_safe(cls)
+        for field in fields(cls):
+            given = plain.get(field.name)
+            if isinstance(field.kind, Shape):
+                sides = given if isinstance(given, list) else [given]
+                sites = math.prod(side for side in sides if isinstance(side, int))
+                _at_most("The number of sites", sites, self.sites)
+            elif isinstance(field.kind, (Number, Many, Seeds)) and isinstance(given, list):
+                most = self.classes if isinstance(field.kind, Many) else self.members
+                _check_count(field.name, len(given), most)
+
     def check_texts(self, texts: Mapping[str, str]) -> None:
-        """Refuse, before anything is made of them, texts by field that name what reads files, or are too large.
+        """Check texts by field before anything is built from them.
 
         Raises:
-            InputError: When they do, or are.
+            InputError: If they name a class that reads files, or are too large.
         """
         size = sum(len(name) + len(text) for name, text in texts.items())
-        if size > self.text:
+        if size > self.text_length:
             raise InputError(
-                f"The description of an experiment has {size} characters; at most {self.text} are "
-                f"possible here. {SMALLER}"
+                f"The description of an experiment has {size} characters; at most "
+                f"{self.text_length} are possible here. {SMALLER}"
             )
-        check_words(texts.values())
+        check_class_names(texts.values())
         for name, text in texts.items():
-            count = text.count(",") + 1
-            if count > self.members:
-                raise InputError(
-                    f"`{name}` must have at most {self.members} values here, got {count}. {SMALLER}"
-                )
+            _check_count(name, text.count(",") + 1, self.members)
         sites = math.prod(Shape().parse("shape", texts.get("shape", "40")))
-        if sites > self.sites:
-            raise InputError(
-                f"The number of sites must be at most {self.sites} here, got {sites}. {SMALLER}"
-            )
+        _at_most("The number of sites", sites, self.sites)
 
     def check(self, experiment: Experiment) -> None:
-        """Refuse an experiment that is too large, or not for visitors.
+        """Check that an experiment is not too large, and is one for visitors.
 
         Raises:
-            InputError: Which says what is too large, and how large it may be.
+            InputError: If it is not; the message says what is too large and how large it may be.
         """
         task, network, method = experiment.task, experiment.network, experiment.method
         if not isinstance(method, Training):
@@ -160,13 +173,12 @@ class Limits:
                 "Only training can be run here. Theory is drawn beside it automatically."
             )
         for part in _parts(experiment):
-            check_kinds(type(part))
-        swept = [
-            count for one in (task, network, method) if (count := num_members(one)) is not None
-        ]
-        swept += [len(method.seed)] if isinstance(method.seed, tuple) else []
-        members, hidden = max([method.members, *swept]), network.hidden
-        held = task.size * (hidden if method.estimator == "orbit" else 1)
+            check_safe(type(part))
+        swept = [num_members(part) or 0 for part in (task, network, method)]
+        seeds = len(method.seed) if isinstance(method.seed, tuple) else 0
+        members, hidden = max(method.members, seeds, *swept), network.hidden
+        values = method.batch * task.size * (hidden if method.estimator == "orbit" else 1)
+        samples = method.steps * method.batch * members * hidden
         for name, got, most in (
             ("The number of sites", task.size, self.sites),
             ("The number of neurons", hidden, self.neurons),
@@ -175,150 +187,103 @@ class Limits:
             ("`steps`", method.steps, self.steps),
             ("`batch`", method.batch, self.batch),
             ("`evaluate`", method.evaluate, self.batch),
-            ("`batch` × sites", method.batch * held, self.numbers),
-            ("`evaluate` × sites", method.evaluate * task.size, self.numbers),
-            (
-                "Steps × batch × members × neurons",
-                method.steps * method.batch * members * hidden,
-                self.draws,
-            ),
+            ("`batch` × sites", values, self.batch_values),
+            ("`evaluate` × sites", method.evaluate * task.size, self.batch_values),
+            ("Steps × batch × members × neurons", samples, self.run_samples),
         ):
-            if got > most:
-                raise InputError(f"{name} must be at most {most} here, got {got}. {SMALLER}")
+            _at_most(name, got, most)
         size = record_bytes(experiment, members)
         if size > self.record_bytes:
             raise InputError(
                 f"The memory for records must be at most {self.record_bytes / 1e6:.0f} MB here, "
-                f"got {size / 1e6:.0f} MB. "
-                "Record less often, or use fewer members."
+                f"got {size / 1e6:.0f} MB. Record less often, or use fewer members."
             )
 
-    def words(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """The limits as sentences for the page."""
+        samples = f"{self.run_samples:.0e}".replace("e+", "e")
         return (
             f"A run has at most {self.sites} sites, {self.neurons} neurons, {self.members} "
-            f"members, {self.steps} "
-            f"steps and {self.batch} draws a step.",
-            f"Steps × draws × members × neurons is at most {self.draws:.0e}, and records take at "
-            "most "
-            f"{self.record_bytes / 1e6:.0f} MB.".replace("e+", "e"),
-            f"A run takes at most {self.seconds:.0f} s at a time; after that it is paused and can "
-            "be continued.",
+            f"members, {self.steps} steps and {self.batch} samples per step.",
+            f"Steps × batch × members × neurons is at most {samples}, and records take at most "
+            f"{self.record_bytes / 1e6:.0f} MB.",
+            f"A run takes at most {self.run_seconds:.0f} s at a time; after that it is paused and "
+            "can be continued.",
             f"At most {self.sessions} pages are open and {self.queue} requests wait at once.",
             f"Results are kept until the store holds {self.store_bytes / 1e9:g} GB.",
             "Stimuli made of files are for Python and the command line.",
         )
 
-    def _check_plain(self, plain: Any) -> None:
-        """Look through JSON for what must not even be constructed."""
-        parts = 0
-        whole = list(_walk(plain))
-        check_words(one for one in whole if isinstance(one, str))
-        for one in whole:
-            if isinstance(one, dict) and isinstance(one.get("type"), str):
-                parts += 1
-                family, _, name = one["type"].partition("/")
-                cls = registered(family).get(name)
-                if cls is not None:
-                    check_kinds(cls)
-                    self._check_sizes(cls, one)
-        if parts > MOST_PARTS:
-            raise InputError(
-                f"The number of parts of an experiment must be at most {MOST_PARTS} here, got "
-                f"{parts}. {SMALLER}"
-            )
 
-    def _check_sizes(self, cls: type[Spec], plain: dict[str, Any]) -> None:
-        for field in fields(cls):
-            given = plain.get(field.name)
-            if isinstance(field.kind, Shape):
-                axes = given if isinstance(given, list) else [given]
-                whole = [n for n in axes if isinstance(n, int)]
-                if math.prod(whole) > self.sites:
-                    raise InputError(
-                        f"The number of sites must be at most {self.sites} here, got "
-                        f"{math.prod(whole)}. {SMALLER}"
-                    )
-            elif isinstance(field.kind, (Number, Many, Seeds)) and isinstance(given, list):
-                most = self.classes if isinstance(field.kind, Many) else self.members
-                if len(given) > most:
-                    raise InputError(
-                        f"`{field.name}` must have at most {most} values here, got {len(given)}. "
-                        f"{SMALLER}"
-                    )
+def _at_most(name: str, got: int, most: int) -> None:
+    if got > most:
+        raise InputError(f"{name} must be at most {most} here, got {got}. {SMALLER}")
+
+
+def _check_count(name: str, count: int, most: int) -> None:
+    if count > most:
+        raise InputError(f"`{name}` must have at most {most} values here, got {count}. {SMALLER}")
 
 
 def record_bytes(experiment: Experiment, members: int) -> int:
-    """Memory that the records of a run take; what a network does not have counts all the same."""
+    """Memory of a run's records; quantities that its network does not have are counted too."""
     method: Any = experiment.method
-    hidden, outputs, axes = (
-        experiment.network.hidden,
-        experiment.task.outputs,
-        len(experiment.task.shape),
-    )
+    task, hidden = experiment.task, experiment.network.hidden
     sizes = {
-        "weights": hidden * experiment.task.size,
-        "readout": outputs * hidden,
-        "readout_bias": outputs,
+        "weights": hidden * task.size,
+        "readout": task.outputs * hidden,
+        "readout_bias": task.outputs,
         "loss": 1,
         "accuracy": 1,
-        "peak": hidden * axes,
+        "peak": hidden * len(task.shape),
     }
-    one = sum(sizes.get(name, hidden) for name in method.quantities)
+    per_member = sum(sizes.get(name, hidden) for name in method.quantities)
     records = len(range(0, method.steps, method.every)) + 1
-    return records * members * one * (8 if experiment.precision == "float64" else 4)
+    return records * members * per_member * (8 if experiment.precision == "float64" else 4)
 
 
 def _walk(plain: Any) -> Iterator[Any]:
-    """Every value within plain values."""
-    level = [plain]
-    while level:
-        yield from level
-        inner = []
-        for one in level:
-            inner += (
-                list(one.values())
-                if isinstance(one, dict)
-                else one
-                if isinstance(one, list)
-                else []
-            )
-        level = inner
+    """Every value within plain values; not recursive, as JSON may be nested deeply."""
+    pending = collections.deque([plain])
+    while pending:
+        value = pending.popleft()
+        yield value
+        if isinstance(value, (dict, list)):
+            pending.extend(value.values() if isinstance(value, dict) else value)
 
 
 def _parts(value: Any) -> Iterator[Spec]:
     """A specification and all those within it."""
-    for one in value if isinstance(value, tuple) else (value,):
-        if isinstance(one, Spec):
-            yield one
-            for field in fields(type(one)):
-                yield from _parts(getattr(one, field.name))
+    for part in value if isinstance(value, tuple) else (value,):
+        if isinstance(part, Spec):
+            yield part
+            for field in fields(type(part)):
+                yield from _parts(getattr(part, field.name))
 
 
-def check_words(texts: Iterable[str]) -> None:
-    """Refuse texts in which a class is named that a visitor may not ask for, as in `name:field=value`."""
-    odd = {
+def is_safe(cls: type[Spec]) -> bool:
+    """Whether a class takes only numbers and names, so that a visitor may ask for it."""
+    return all(type(field.kind) in SAFE_KINDS for field in fields(cls))
+
+
+def check_safe(cls: type[Spec]) -> None:
+    """Raise InputError for a class that is not safe."""
+    for field in fields(cls):
+        if type(field.kind) not in SAFE_KINDS:
+            raise InputError(
+                f"A {cls.family} here is made of numbers and names alone, and the `{field.name}` "
+                f"of {cls.__name__} may name a file. Use Python or the command line for it."
+            )
+
+
+def check_class_names(texts: Iterable[str]) -> None:
+    """Raise InputError for texts that name an unsafe class, as in `name:field=value`."""
+    unsafe = {
         name: cls
-        for family in FAMILIES
+        for family in SPEC_FAMILIES
         for name, cls in registered(family).items()
-        if not is_plain(cls)
+        if not is_safe(cls)
     }
     for text in texts:
-        for word in odd.keys() & re.split(r"[:,=]", text):
-            check_kinds(odd[word])
-
-
-def is_plain(cls: type[Spec]) -> bool:
-    """Whether a class takes numbers and names alone, so that a visitor may ask for it."""
-    return all(type(field.kind) in PLAIN for field in fields(cls))
-
-
-def check_kinds(cls: type[Spec]) -> None:
-    """Refuse a class that takes more than numbers and names."""
-    if not is_plain(cls):
-        odd = [field.name for field in fields(cls) if type(field.kind) not in PLAIN]
-        raise InputError(
-            f"A {cls.family} here is made of numbers and names alone, and the `{odd[0]}` of "
-            f"{cls.__name__} may name a file. "
-            "Use Python or the command line for it."
-        )
+        for name in unsafe.keys() & re.split(r"[:,=]", text):
+            check_safe(unsafe[name])

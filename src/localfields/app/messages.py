@@ -1,4 +1,4 @@
-"""What pages ask of the workers, and what these answer: plain data that travel between processes."""
+"""Requests from pages to worker processes, and the messages that come back: plain data."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 
-Curve = tuple[np.ndarray, np.ndarray]  # places and values
+Curve = tuple[np.ndarray, np.ndarray]  # x and y
 
-KINDS = ("answer", "run")
+REQUEST_KINDS = ("summary", "run")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,9 +16,9 @@ class Request:
     """Something to compute.
 
     Args:
-        kind: `answer` for what is known before a run (an `Answer`, then a `Verdict`), `run` for a run.
+        kind: `summary` (answered by a `TaskSummary`, then a `TheoryVerdict`) or `run`.
         experiment: JSON of an experiment, as `Experiment.canonical` writes it.
-        checkpoint: Of a run that was paused: go on from there.
+        checkpoint: Arrays of a paused run to resume from.
         one_record: Pause again after one more record.
     """
 
@@ -34,28 +34,28 @@ class Message:
 
 @dataclasses.dataclass(frozen=True)
 class Queued(Message):
-    """The place in the queue, 1 for the next; told again whenever it changes."""
+    """The position in the queue, 1 for the next; sent again whenever it changes."""
 
     position: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Started(Message):
-    """A worker has begun."""
+    """A worker has started."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer(Message):
-    """What is known of a task at once.
+class TaskSummary(Message):
+    """What is known of a task without theory or training.
 
     Attributes:
-        samples: One array a class, (4, *shape).
-        density: Of the labelled class's law, at places x; with `atoms` their probabilities instead.
-        atoms: Whether the law is discrete.
+        samples: One array per class, (4, *shape).
+        density: Of one site of the labelled class; with `atoms`, values and probabilities instead.
+        atoms: Whether that distribution is discrete.
         kurtosis: Its excess kurtosis.
         amplifier: φ(a) at correlations a from 0 to 1.
-        slope: Of the straight line that is the amplifier of a normal law.
-        notes: Warnings.
+        slope: Of the straight line that is the amplifier of normal data.
+        warnings: What Python warned of.
     """
 
     samples: tuple[np.ndarray, ...]
@@ -64,20 +64,20 @@ class Answer(Message):
     kurtosis: float
     amplifier: Curve | None
     slope: float
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict(Message):
-    """What `predict` says, and why."""
+class TheoryVerdict(Message):
+    """The verdict of `predict`, and its reason."""
 
     verdict: str
     reason: str
 
 
 @dataclasses.dataclass(frozen=True)
-class Theory(Message):
-    """The theory's flow from where the first members of a run start.
+class TheoryCurves(Message):
+    """The flow of a theory from the initial weights of a run's first members.
 
     Attributes:
         name: Of the theory.
@@ -86,8 +86,8 @@ class Theory(Message):
         ipr: (member, time, neuron).
         weights: (member, time, neuron, *shape).
         loss: (member, time).
-        gates: Probability that a stimulus finds the gate as at the end, (member, time, neuron); may be missing alone.
-        missing: Why there is none; the arrays are None then.
+        gates: As in `GateAgreement`; None where that cannot be computed.
+        missing: Why no theory applies; all arrays are None then.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Theory(Message):
 
 @dataclasses.dataclass(frozen=True)
 class Records(Message):
-    """Records that are new since the last message: `weights`, `ipr`, `loss`, …, each (member, time, …)."""
+    """New records of a run: `weights`, `ipr`, `loss`, …, each (member, time, …)."""
 
     steps: np.ndarray
     times: np.ndarray
@@ -110,16 +110,16 @@ class Records(Message):
 
 
 @dataclasses.dataclass(frozen=True)
-class Gates(Message):
-    """Probability that a stimulus finds the gate as at the last record, (member, time, neuron), of a few members."""
+class GateAgreement(Message):
+    """Probability that a gate is as at the last record, (member, time, neuron), of a few members."""
 
     times: np.ndarray
     agreement: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
-class Checkpoint(Message):
-    """What a run needs to go on from here."""
+class RunCheckpoint(Message):
+    """The arrays from which a run can be resumed."""
 
     arrays: dict[str, np.ndarray]
 
@@ -131,10 +131,10 @@ class Done(Message):
     Attributes:
         stopped: `finished`, `at rest` or `cancelled`.
         digest: Name of the result in the store.
-        seconds: That it ran.
+        seconds: How long it ran.
         outcomes: How each member ended.
         stored: Whether the result is in the store.
-        note: A sentence for the visitor, such as that the time limit was reached.
+        note: A sentence for the visitor, for example that the time limit was reached.
     """
 
     stopped: str
@@ -147,16 +147,16 @@ class Done(Message):
 
 @dataclasses.dataclass(frozen=True)
 class Failed(Message):
-    """The request was refused, or could not be carried out: why, in a sentence or two."""
+    """The request was rejected or its computation failed; `message` says why."""
 
     message: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Lost(Message):
-    """The worker died on the way: what is lost, in words."""
+    """The worker process died; `message` says what that means for the visitor."""
 
     message: str
 
 
-ENDS = (Verdict, Done, Failed, Lost)  # a message of these kinds is the last one of its job
+LAST_MESSAGES = (TheoryVerdict, Done, Failed, Lost)  # nothing follows one of these

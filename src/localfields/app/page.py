@@ -1,25 +1,144 @@
-"""What the pages of a visitor have in common: they hear from other threads, draw now and then, and have buttons."""
+"""What all pages share: header and links, light and dark, buttons, and news from other threads."""
 
 from __future__ import annotations
 
-import abc
 import collections
+import concurrent.futures
+import html
+import sys
 import time
-from collections.abc import Callable
-from typing import Any
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import panel as pn
 from bokeh.models import Tooltip
 
-from .frame import is_dark, note, text_pane
+from .state import page_link
+
+Result = TypeVar("Result")
+
+NAVIGATION = {"/": "Explore", "/phase": "Phase diagram", "/runs": "Report and runs"}
+WIDE: Any = {"sizing_mode": "stretch_width", "margin": (4, 8, 0, 8)}  # a control of the sidebar
+TIGHT: Any = {"sizing_mode": "stretch_width", "margin": 0}
+THREADS = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="page")  # for all pages
+
+PAGE_STYLE = """
+:root { --edge: rgba(128, 128, 128, 0.35); }
+#header { background: #003f5c !important; }
+.nav-pages a { color: #fff; margin-right: 1.2em; text-decoration: none; opacity: 0.85; }
+.nav-pages a.here { opacity: 1; border-bottom: 2px solid #E69F00; }
+.nav-pages a:focus-visible { outline: 2px solid #E69F00; }
+#content { max-width: 1500px; }
+@media (max-width: 700px) {  /* on a phone: pictures first, controls below, as wide as the page */
+  #content {
+    display: flex; flex-direction: column; flex-wrap: nowrap; overflow: auto !important; margin: 0;
+  }
+  #main { order: 1; flex: none; width: 100%; height: auto; overflow: visible; padding: 0 8px; }
+  #sidebar { order: 2; flex: none; height: auto; overflow: visible; border: 0; }
+  :root { --sidebar-width: 100vw !important; }
+  #header .app-header, #header .pn-busy-container { display: none; }
+  #header-items { margin-left: 0; }
+  .nav-pages a { margin-right: 0.7em; font-size: 0.85em; }
+}
+"""
+TEXT_STYLE = """
+h3 { font-size: 1rem; margin: 0.4em 0 0.1em; border-bottom: 1px solid rgba(128, 128, 128, 0.35); }
+.note {
+  border-left: 5px solid #999; padding: 0.35em 0.7em; border-radius: 3px;
+  background: rgba(128, 128, 128, 0.12);
+}
+.note.localized { border-color: #D55E00; }
+.note.oscillatory { border-color: #0072B2; }
+.note.undecided { border-color: #999; }
+.note.mistake { border-color: #CC79A7; background: rgba(204, 121, 167, 0.16); }
+.note b { margin-right: 0.5em; }
+.key { font-size: 0.8em; margin: 0.5em 0 0; }
+.limits { font-size: 0.8em; opacity: 0.75; }
+"""
+GRID_STYLE = """
+:host {
+  display: grid !important;
+  grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr));
+}
+"""
+# Loads the same address with the other theme.
+SWITCH_THEME = """
+const address = new URL(window.location.href);
+const dark = address.searchParams.get("theme") === "dark";
+address.searchParams.set("theme", dark ? "default" : "dark");
+window.location.href = address.href;
+"""
+# At every drawing Bokeh writes the style of all that it draws, mostly unchanged, and asks for
+# computed styles in between, for which the browser goes through all of them: skip unchanged ones.
+SKIP_UNCHANGED_STYLES = """
+const {get, set} = Object.getOwnPropertyDescriptor(Node.prototype, "textContent");
+const steady = function(text) { if (get.call(this) !== text) set.call(this, text); };
+Object.defineProperty(
+  HTMLStyleElement.prototype, "textContent", {get, set: steady, configurable: true}
+);
+"""
 
 
-class Page(abc.ABC):
+def note(kind: str, lead: str, more: str = "") -> str:
+    """A sentence with a colored edge, announced by screen readers; all text is escaped."""
+    lead, more = html.escape(lead), html.escape(more)
+    return f"<div class='note {html.escape(kind)}' role='status'><b>{lead}</b> {more}</div>"
+
+
+def text_pane(text: str = "", style: str = TEXT_STYLE, **more: Any) -> pn.pane.HTML:
+    """HTML in the style of the pages."""
+    return pn.pane.HTML(
+        text, sizing_mode="stretch_width", margin=(0, 8), stylesheets=[style], **more
+    )
+
+
+def plot_grid(view: Any) -> Any:
+    """The figures of a view side by side as the width allows, below the key to their colors."""
+    cells = [pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=2) for plot in view.plots]
+    grid = pn.Column(*cells, stylesheets=[GRID_STYLE], **TIGHT)
+    return pn.Column(text_pane(f"<p class='key'>{view.key}</p>"), grid, **TIGHT)
+
+
+def template(path: str, sidebar: Sequence[Any], main: Sequence[Any]) -> Any:
+    """A page of the explorer."""
+    dark = is_dark()
+    links = "".join(
+        f"<a href='{address}{'?theme=dark' if dark else ''}'"
+        f"{' class=here aria-current=page' if address == path else ''}>{label}</a>"
+        for address, label in NAVIGATION.items()
+    )
+    switch = pn.widgets.Button(label="Light" if dark else "Dark", margin=(4, 16))
+    switch.js_on_click(code=SWITCH_THEME)
+    navigation = pn.pane.HTML(
+        f"<nav class='nav-pages'>{links}</nav><script>{{{SKIP_UNCHANGED_STYLES}}}</script>",
+        stylesheets=[PAGE_STYLE],
+        margin=(8, 16),
+    )
+    page = pn.template.BootstrapTemplate(
+        title="localfields",
+        header=[pn.Row(navigation, switch)],
+        sidebar=[pn.Column(*sidebar, **TIGHT)],
+        main=[pn.Column(*main, **TIGHT)],
+        sidebar_width=300,
+        theme="dark" if dark else "default",
+        meta_viewport="width=device-width, initial-scale=1",
+    )
+    page.config.raw_css.append(PAGE_STYLE)
+    return page
+
+
+def is_dark() -> bool:
+    """Whether the address asks for a dark page."""
+    return (pn.state.session_args or {}).get("theme") == [b"dark"]
+
+
+class Page:
     """One visitor's page.
 
     Args:
         service: What all pages share.
-        document: Of the page; None until it is made.
+        document: Of bokeh; None while nobody may be told of changes.
     """
 
     def __init__(self, service: Any, document: Any = None):
@@ -28,59 +147,104 @@ class Page(abc.ABC):
         self.dark = is_dark()
         self.inbox: collections.deque[tuple[Any, Any]] = collections.deque()
         self.scheduled = self.dirty = False
-        self.drawn = 0.0
+        self.draw_time = 0.0
         self.message = text_pane()
 
+    def layout(self) -> Any:
+        """The whole page as a template."""
+        raise NotImplementedError
+
+    def opened(self) -> None:
+        """Called when the page is built and has its document."""
+        self.schedule()  # messages may have arrived before
+
+    def leave(self) -> None:
+        """Called when the visitor has gone: nothing more is computed for them."""
+        self.document = None
+
+    def receive(self, topic: Any, message: Any) -> None:
+        """Handle what was passed to `post`; sets `dirty` where there is something to draw."""
+
+    def draw_interval(self) -> float:
+        """Seconds from one drawing to the next."""
+        return 0.0
+
+    def draw(self) -> None:
+        """Show the current state."""
+
     def button(
-        self, name: str, kind: Any, call: Callable[[], None], help: str
+        self, name: str, color: Any, call: Callable[[], None], help: str
     ) -> pn.widgets.Button:
-        """A button that says what it does."""
+        """A button with a tooltip."""
         tip = Tooltip(content=help, position="bottom")  # beside, it would hide the next button
         button = pn.widgets.Button(
-            label=name, color=kind, description=tip, margin=(4, 4), min_width=76
+            label=name, color=color, description=tip, margin=(4, 4), min_width=76
         )
         button.on_click(lambda event: self.soon(call))
         return button
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Call it in a tick of its own: Panel may tell of a click without holding the lock that figures need."""
+        """Call it in a tick of its own: Panel may report a click without the document's lock."""
         if self.document is None:
             call()
         else:
             self.document.add_next_tick_callback(call)
 
-    def heard(self, about: Any, message: Any) -> None:
-        """From a thread of the pool: keep the message, and have the page's own thread look."""
-        self.inbox.append((about, message))
+    def later(self, work: Callable[[], Result], take: Callable[[Result], None]) -> None:
+        """Do `work`, which must not touch the page, in a thread; then `take` its result."""
+        document = self.document
+
+        def run() -> None:
+            try:
+                result = work()
+            except Exception:  # nobody waits for a thread, so the server's log has to tell
+                traceback.print_exc(file=sys.stderr)
+                return
+            document.add_next_tick_callback(lambda: take(result))
+
+        THREADS.submit(run)
+
+    def post(self, topic: Any, message: Any) -> None:
+        """Called from the pool's thread: keep the message for the page's own thread."""
+        self.inbox.append((topic, message))
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Have the page's own thread take the messages."""
         if self.document is not None and not self.scheduled:
             self.scheduled = True
-            self.document.add_next_tick_callback(self.look)
+            self.document.add_next_tick_callback(self.process_inbox)
 
-    def look(self) -> None:
-        """Take everything that was heard, and draw what became of it."""
+    def process_inbox(self) -> None:
+        """Take all messages, and draw if enough time has passed."""
         self.scheduled = False
         while self.inbox:
-            self.take_news(*self.inbox.popleft())
+            self.receive(*self.inbox.popleft())
         if self.dirty:
-            wait = self.pause_between() - (time.monotonic() - self.drawn)
+            wait = self.draw_interval() - (time.monotonic() - self.draw_time)
             if wait <= 0:
                 self.draw()
             elif not self.scheduled:
                 self.scheduled = True
-                self.document.add_timeout_callback(self.look, int(1000 * wait) + 1)
+                self.document.add_timeout_callback(self.process_inbox, int(1000 * wait) + 1)
 
-    @abc.abstractmethod
-    def take_news(self, about: Any, message: Any) -> None:
-        """What `heard` was told; sets `dirty` where there is something to draw."""
+    def show_mistake(self, text: str) -> None:
+        """Say what the visitor should correct; an empty text removes the message."""
+        self.message.object = note("mistake", text) if text else ""
 
-    @abc.abstractmethod
-    def pause_between(self) -> float:
-        """Seconds from one drawing to the next."""
+    def set_address(self, query: str) -> None:
+        """Put a setting into the address of the page."""
+        if pn.state.location is not None and self.document is not None:
+            pn.state.location.search = page_link("", query, self.dark)
 
-    @abc.abstractmethod
-    def draw(self) -> None:
-        """Show how things are."""
 
-    def say(self, words: str) -> None:
-        """What the visitor should know or mend; empty: nothing any more."""
-        self.message.object = note("mistake", words) if words else ""
+def open_page(kind: type[Any], service: Any) -> Any:
+    """Build the page of a new visitor."""
+    location, document = pn.state.location, pn.state.curdoc
+    query = (location.search or "") if location is not None else ""
+    page = kind(service, query.removeprefix("?"), document)
+    layout = page.layout()
+    page.document = document
+    page.opened()
+    pn.state.on_session_destroyed(lambda context: page.leave())
+    return layout

@@ -1,8 +1,8 @@
-"""A bounded number of processes that compute for all pages, and the queues before them.
+"""A bounded number of processes that compute for all pages, and the queues in front of them.
 
-There are three lanes with processes of their own: `answers` for what must come at once, `thinking` for verdicts and
-theories, which may have to be compiled first, and `runs`. Pages hear from their jobs through a function that is called
-from the pool's one thread.
+There are three lanes, each with processes of its own: `summaries` for what must come at once,
+`theory` for verdicts and theories, which may have to be compiled first, and `runs`. A page hears of
+its job through a listener, which is called from the pool's one thread.
 """
 
 from __future__ import annotations
@@ -22,54 +22,67 @@ from typing import Any
 
 from .._start import PLUGINS
 from ..errors import InputError, show
-from . import messages as say
+from . import messages as msg
 from .limits import Limits
-from .process import main, resident
+from .process import STAGES, memory_bytes, run_worker
 
-LANES: tuple[str, ...] = ("answers", "thinking", "runs")
-TICK = 0.25  # seconds between looks at the clock and at memory
-STARTING = 180.0  # seconds within which a process must be ready
-TRIES = 3  # processes of a lane that may die at the start, one after another,
-REST = 30.0  # before the lane waits so long
+CHECK_INTERVAL = 0.25  # seconds between checks of time and memory
+STARTUP_SECONDS = 180.0  # within which a process must be ready
+MAX_DEATHS = 3  # processes of a lane that may die while starting, one after another,
+RETRY_SECONDS = 30.0  # before the lane pauses this long
+NO_PROCESS = "No process can be started on this machine now. Try again in a minute."
 
-Listener = Callable[[say.Message], None]
+Listener = Callable[[msg.Message], None]
 
 
 class Job:
-    """A request under way.
+    """A request in progress.
 
     Attributes:
         state: `waiting`, `running`, `done` or `cancelled`.
         position: Place in the queue, 1 for the next; 0 once it runs.
     """
 
-    def __init__(self, pool: Pool, request: say.Request, listener: Listener, background: bool):
+    def __init__(self, pool: Pool, request: msg.Request, listener: Listener, background: bool):
         self._pool, self._listener = pool, listener
         self.request, self.background = request, background
         self.state, self.position = "waiting", 0
-        self.kept = request.checkpoint is not None  # whether it could be continued
+        self.resumable = request.checkpoint is not None
 
     def cancel(self) -> None:
-        """End it. A run says `Done` at once, an answer nothing; after that nothing more is heard."""
+        """End it. A run says `Done` at once, a summary nothing; after that nothing is heard."""
         self._pool.stop(self, "cancel")
 
     def pause(self) -> None:
-        """End a run and keep what it needs to go on: it says `Checkpoint`, then `Done`."""
+        """End a run so that it can be resumed: it says `RunCheckpoint`, then `Done`."""
         self._pool.stop(self, "pause")
 
 
 @dataclasses.dataclass(eq=False)
-class Task:
-    """A part of a job for one lane."""
+class LaneTask:
+    """The part of a job that one lane carries out: a summary, a verdict, a theory or a run."""
 
     job: Job
     stage: str
     lane: str
     number: int
 
+    @property
+    def optional(self) -> bool:
+        """Whether the job lives on without it."""
+        return self.stage in ("verdict", "theory")
+
+    def without(self, reason: str) -> msg.Message:
+        """What the page hears in place of the result."""
+        if self.stage == "theory":
+            return msg.TheoryCurves("", False, missing=reason)
+        if self.stage == "verdict":
+            return msg.TheoryVerdict("undecided", reason)
+        return msg.Failed(reason)
+
 
 @dataclasses.dataclass(eq=False)
-class Worker:
+class WorkerProcess:
     """A process as the pool sees it."""
 
     lane: str
@@ -77,99 +90,96 @@ class Worker:
     pipe: Any
     born: float
     ready: bool = False
-    task: Task | None = None
-    since: float = 0.0  # when its task began
+    task: LaneTask | None = None
+    task_start: float = 0.0
     jobs: int = 0
-    stop_by: float | None = None  # when it must have reacted
-    why: str = ""  # why it was ended, in words for the visitor
+    stop_deadline: float | None = None  # when it must have reacted to being stopped
+    death_reason: str = ""  # for the visitor
 
 
 class Pool:
-    """Processes, queues, limits.
+    """Processes, queues and limits.
 
     Args:
         workers: Processes for runs.
-        answerers: Processes for answers.
         limits: Of requests and of the pool itself.
-        store: Folder of results; None keeps none.
-        warm: JSON of an experiment whose programs each process compiles before its first task; empty: none.
+        store: Folder of results; None stores nothing.
+        warm: JSON of an experiment whose programs each process compiles before its first task;
+            empty for none.
 
     Raises:
-        InputError: For a number of processes that is none.
+        InputError: If `workers` is not from 1 to 64.
     """
 
     def __init__(
         self,
         workers: int = 2,
-        answerers: int = 1,
         limits: Limits | None = None,
         store: str | Path | None = None,
-        warm: str | None = None,
+        warm: str = "",
     ):
-        for name, count in (("workers", workers), ("answerers", answerers)):
-            if not isinstance(count, int) or not 1 <= count <= 64:
-                raise InputError(
-                    f"`{name}` must be a whole number from 1 to 64, got {show(count)}. One per "
-                    "core is usual."
-                )
+        if not isinstance(workers, int) or not 1 <= workers <= 64:
+            raise InputError(
+                f"`workers` must be a whole number from 1 to 64, got {show(workers)}. One per "
+                "core is usual."
+            )
         self.limits = Limits() if limits is None else limits
-        self.size = {"answers": answerers, "thinking": 1, "runs": workers}
+        self.size = {"summaries": 1, "theory": 1, "runs": workers}
         self._store = None if store is None else str(Path(store).absolute())
-        self._warm = _usual() if warm is None else warm
+        self._warm = warm
         self._spawn = multiprocessing.get_context("spawn")
-        self._lock = threading.Condition(threading.RLock())
-        self._queues: dict[str, collections.deque[Task]] = {
-            lane: collections.deque() for lane in LANES
-        }
-        self._workers: list[Worker] = []
-        self._deaths = dict.fromkeys(LANES, 0)  # of processes that were not ready yet
-        self._wait_until = dict.fromkeys(LANES, 0.0)
-        self._outbox: collections.deque[tuple[Job, say.Message]] = collections.deque()
-        self._numbers = 0
+        self._lock = threading.RLock()
+        self._queues = {lane: collections.deque[LaneTask]() for lane in STAGES}
+        self._workers: list[WorkerProcess] = []
+        self._deaths = dict.fromkeys(STAGES, 0)  # of processes that were not ready yet
+        self._retry_time = dict.fromkeys(STAGES, 0.0)
+        self._outbox: collections.deque[tuple[Job, msg.Message]] = collections.deque()
+        self._last_number = 0
         self._closed = False
-        self._woken, self._wake = self._spawn.Pipe(duplex=False)
-        self._roused = False
+        self._wake_receiver, self._wake_sender = self._spawn.Pipe(duplex=False)
+        self._waking = False
         self._thread = threading.Thread(target=self._run, name="pool", daemon=True)
         self._thread.start()
 
-    # -- for pages ----------------------------------------------------------------------------------------------
+    # -- for pages -----------------------------------------------------------------------------
 
-    def submit(self, request: say.Request, listener: Listener, *, background: bool = False) -> Job:
+    def submit(self, request: msg.Request, listener: Listener, *, background: bool = False) -> Job:
         """Ask for something.
 
         Args:
             request: What.
-            listener: Called with every `Message`, from the pool's thread: it must return at once.
-            background: Runs only while no other request waits.
+            listener: Called with every `Message` from the pool's thread; it must return at once.
+            background: Wait until no other request waits.
 
         Returns:
-            The job. A refusal comes to the listener, as `Failed`.
+            The job. If it is rejected, the listener gets `Failed`.
         """
-        if request.kind not in say.KINDS:
+        if request.kind not in msg.REQUEST_KINDS:
             raise InputError(
                 f"Unknown kind of request {show(request.kind)}. It must be "
-                f"{' or '.join(say.KINDS)}."
+                f"{' or '.join(msg.REQUEST_KINDS)}."
             )
         job = Job(self, request, listener, background)
         with self._lock:
-            lane, stage = ("answers", "answer") if request.kind == "answer" else ("runs", "run")
-            waiting = sum(len(one) for one in self._queues.values())
+            waiting = sum(len(queue) for queue in self._queues.values())
             if self._closed or waiting >= self.limits.queue:
                 job.state = "done"
-                words = f"The queue is full: {waiting} requests are waiting. Try again in a minute."
-                self._post(
-                    job, say.Failed("The explorer is being closed." if self._closed else words)
-                )
+                full = f"The queue is full: {waiting} requests are waiting. Try again in a minute."
+                self._post(job, msg.Failed("The explorer is closing." if self._closed else full))
+            elif request.kind == "summary":
+                self._enqueue(job, "summary", "summaries")
             else:
-                if request.kind == "run" and request.checkpoint is None and not background:
-                    self._enter(job, "theory", "thinking")
-                self._enter(job, stage, lane)
-        self._rouse()
+                # The page of a resumed run has its theory already, a background run has no use.
+                if request.checkpoint is None and not background:
+                    self._enqueue(job, "theory", "theory")
+                self._enqueue(job, "run", "runs")
+        self._wake()
         return job
 
-    def stop(self, job: Job, why: str) -> None:
-        """End a job: `cancel`, or `pause` to keep what a run needs to go on."""
-        why = why if job.request.kind == "run" else "cancel"
+    def stop(self, job: Job, reason: str) -> None:
+        """End a job: `cancel`, or `pause` so that a run can be resumed."""
+        is_run = job.request.kind == "run"
+        reason = reason if is_run else "cancel"
         with self._lock:
             if job.state in ("done", "cancelled"):
                 return
@@ -178,21 +188,21 @@ class Pool:
                     queue.remove(task)
             for worker in self._workers:
                 if worker.task is not None and worker.task.job is job:
-                    self._tell_to_stop(worker, why)
+                    self._request_stop(worker, reason)
             waiting = job.state == "waiting"
-            if why == "cancel" or waiting:
+            if reason == "cancel" or waiting:
                 job.state = "cancelled"
-                if job.request.kind == "run":
-                    if waiting and why == "pause" and job.request.checkpoint is not None:
-                        self._post(job, say.Checkpoint(job.request.checkpoint))
-                    self._post(job, say.Done("cancelled", "", 0.0))
-        self._rouse()
+                if is_run:
+                    if waiting and reason == "pause" and job.request.checkpoint is not None:
+                        self._post(job, msg.RunCheckpoint(job.request.checkpoint))
+                    self._post(job, msg.Done("cancelled", "", 0.0))
+        self._wake()
 
     def close(self) -> None:
-        """End all processes; requests under way are dropped."""
+        """End all processes; requests in progress are dropped."""
         with self._lock:
             self._closed = True
-        self._rouse()
+        self._wake()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=10)
 
@@ -202,32 +212,31 @@ class Pool:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def wait_ready(self, seconds: float = STARTING) -> bool:
+    def wait_ready(self, seconds: float = STARTUP_SECONDS) -> bool:
         """Wait until every process has warmed up; false if that takes longer."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with self._lock:
-                ready = [worker for worker in self._workers if worker.ready]
-                if len(ready) >= sum(self.size.values()):
+                if sum(worker.ready for worker in self._workers) >= sum(self.size.values()):
                     return True
             time.sleep(0.05)
         return False
 
     def processes(self) -> list[dict[str, Any]]:
-        """The processes there are: lane, pid, whether ready and busy, memory in bytes."""
+        """The processes: lane, pid, whether ready and busy, memory in bytes."""
         with self._lock:
             return [
                 {
-                    "lane": one.lane,
-                    "pid": one.process.pid,
-                    "ready": one.ready,
-                    "busy": one.task is not None,
-                    "bytes": resident(one.process.pid),
+                    "lane": worker.lane,
+                    "pid": worker.process.pid,
+                    "ready": worker.ready,
+                    "busy": worker.task is not None,
+                    "bytes": memory_bytes(worker.process.pid),
                 }
-                for one in self._workers
+                for worker in self._workers
             ]
 
-    # -- the pool's thread --------------------------------------------------------------------------------------
+    # -- the pool's thread -----------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -235,19 +244,21 @@ class Pool:
                 with self._lock:
                     if self._closed:
                         break
-                    self._fill()
+                    self._start_processes()
                     self._dispatch()
                     pipes = {worker.pipe: worker for worker in self._workers}
                 self._deliver()
-                ready = multiprocessing.connection.wait([self._woken, *pipes], TICK)
+                ready = multiprocessing.connection.wait(
+                    [self._wake_receiver, *pipes], CHECK_INTERVAL
+                )
                 with self._lock:
                     for pipe in ready:
-                        if pipe is self._woken:
-                            self._woken.recv()
-                            self._roused = False
+                        if pipe is self._wake_receiver:
+                            self._wake_receiver.recv()
+                            self._waking = False
                         else:
-                            self._hear(pipes[pipe])
-                    self._watch()
+                            self._receive(pipes[pipe])
+                    self._check_processes()
                 self._deliver()
         finally:
             with self._lock:
@@ -258,14 +269,14 @@ class Pool:
                     worker.pipe.close()
                 self._workers.clear()
 
-    def _rouse(self) -> None:
+    def _wake(self) -> None:
         """Wake the thread; once is enough until it has woken."""
         with self._lock:
-            if not self._roused:
-                self._roused = True
-                self._wake.send(None)
+            if not self._waking:
+                self._waking = True
+                self._wake_sender.send(None)
 
-    def _post(self, job: Job, message: say.Message) -> None:
+    def _post(self, job: Job, message: msg.Message) -> None:
         self._outbox.append((job, message))
 
     def _deliver(self) -> None:
@@ -275,196 +286,174 @@ class Pool:
                 if not self._outbox:
                     return
                 job, message = self._outbox.popleft()
-                silent = job.state == "cancelled" and not isinstance(
-                    message, (say.Done, say.Checkpoint)
-                )
-            if silent:
-                continue
+                last = isinstance(message, (msg.Done, msg.RunCheckpoint))
+                if job.state == "cancelled" and not last:
+                    continue
             try:
                 job._listener(message)
             except Exception:
                 traceback.print_exc(file=sys.stderr)
 
-    def _enter(self, job: Job, stage: str, lane: str) -> None:
-        self._numbers += 1
-        task, queue = Task(job, stage, lane, self._numbers), self._queues[lane]
+    def _enqueue(self, job: Job, stage: str, lane: str) -> None:
+        self._last_number += 1
+        queue = self._queues[lane]
+        place = len(queue)
         if not job.background:
-            place = next((i for i, other in enumerate(queue) if other.job.background), len(queue))
-            queue.insert(place, task)
-        else:
-            queue.append(task)
+            place = next((i for i, task in enumerate(queue) if task.job.background), place)
+        queue.insert(place, LaneTask(job, stage, lane, self._last_number))
 
-    def _fill(self) -> None:
-        """Start the processes that are missing; answers first, as they are asked for first."""
-        now = time.monotonic()
-        for lane in LANES:
-            have = sum(worker.lane == lane for worker in self._workers)
-            for _ in range(self.size[lane] - have if now >= self._wait_until[lane] else 0):
-                here, there = self._spawn.Pipe()
+    def _start_processes(self) -> None:
+        """Start those that are missing; summaries first, as visitors ask for them first."""
+        for lane in STAGES:
+            if time.monotonic() < self._retry_time[lane]:
+                continue
+            running = sum(worker.lane == lane for worker in self._workers)
+            for _ in range(self.size[lane] - running):
+                ours, theirs = self._spawn.Pipe()
                 setup = pickle.dumps((lane, self.limits, self._store, self._warm, list(PLUGINS)))
+                name = f"localfields-{lane}"
                 process = self._spawn.Process(
-                    target=main, args=(there, setup), name=f"localfields-{lane}", daemon=True
+                    target=run_worker, args=(theirs, setup), name=name, daemon=True
                 )
                 process.start()
-                there.close()
-                self._workers.append(Worker(lane, process, here, time.monotonic()))
+                theirs.close()
+                self._workers.append(WorkerProcess(lane, process, ours, time.monotonic()))
 
     def _dispatch(self) -> None:
+        """Give waiting tasks to idle processes, and tell the others their places in the queue."""
         for worker in self._workers:
             queue = self._queues[worker.lane]
-            if worker.ready and worker.task is None and queue:
-                task = queue.popleft()
-                try:
-                    worker.pipe.send(("task", task.number, task.stage, task.job.request))
-                except OSError:  # it died: the task waits for the next
-                    queue.appendleft(task)
-                    continue
-                worker.task, worker.since = task, time.monotonic()
-                worker.stop_by, worker.why = None, ""
-                if task.stage in ("answer", "run"):
-                    task.job.state, task.job.position = "running", 0
-                    self._post(task.job, say.Started())
-        for lane in ("answers", "runs"):
+            if not worker.ready or worker.task is not None or not queue:
+                continue
+            task = queue.popleft()
+            try:
+                worker.pipe.send(("task", task.number, task.stage, task.job.request))
+            except OSError:  # it died: the task waits for the next one
+                queue.appendleft(task)
+                continue
+            worker.task, worker.task_start = task, time.monotonic()
+            worker.stop_deadline, worker.death_reason = None, ""
+            if not task.optional:
+                task.job.state, task.job.position = "running", 0
+                self._post(task.job, msg.Started())
+        for lane in ("summaries", "runs"):
             for place, task in enumerate(self._queues[lane], start=1):
                 if task.job.position != place:
                     task.job.position = place
-                    self._post(task.job, say.Queued(place))
+                    self._post(task.job, msg.Queued(place))
 
-    def _hear(self, worker: Worker) -> None:
-        """Everything that a process has sent; or that it is dead."""
+    def _receive(self, worker: WorkerProcess) -> None:
+        """Take everything that a process has sent, or notice that it is dead."""
         try:
-            while worker.pipe.poll():
-                what, *rest = worker.pipe.recv()
-                if what == "ready":
+            while worker in self._workers and worker.pipe.poll():
+                kind, *rest = worker.pipe.recv()
+                if kind == "ready":
                     worker.ready, self._deaths[worker.lane] = True, 0
-                elif what == "message":
-                    self._pass_on(worker, *rest)
-                elif what == "idle":
-                    self._ended(worker, rest[1])
-                if worker not in self._workers:
-                    return
+                elif kind == "message":
+                    self._forward(worker, *rest)
+                elif kind == "idle":
+                    self._finish_task(worker, rest[1])
         except (EOFError, OSError):
-            self._bury(worker)
+            self._remove(worker)
 
-    def _pass_on(self, worker: Worker, number: int, message: say.Message) -> None:
+    def _forward(self, worker: WorkerProcess, number: int, message: msg.Message) -> None:
         task = worker.task
         if task is None or task.number != number:
             return
         job = task.job
-        if task.stage in ("verdict", "theory") and isinstance(message, say.Failed):
-            message = _without(task.stage, message.message)
+        if task.optional and isinstance(message, msg.Failed):
+            message = task.without(message.message)
         if job.state == "running" or task.stage == "theory":
-            job.kept = job.kept or isinstance(message, say.Checkpoint)
+            job.resumable |= isinstance(message, msg.RunCheckpoint)
             self._post(job, message)
-            if isinstance(message, say.ENDS):
+            if isinstance(message, msg.LAST_MESSAGES):
                 job.state = "done"
-            if isinstance(message, say.Answer):
-                self._enter(job, "verdict", "thinking")
+            if isinstance(message, msg.TaskSummary):
+                self._enqueue(job, "verdict", "theory")
 
-    def _ended(self, worker: Worker, size: int) -> None:
-        """A process is idle again; one that is old or large makes room for a new one."""
-        worker.task, worker.stop_by = None, None
+    def _finish_task(self, worker: WorkerProcess, size: int) -> None:
+        """A process is idle again; an old or large one makes room for a new one."""
+        worker.task, worker.stop_deadline = None, None
         worker.jobs += 1
-        if worker.jobs >= self.limits.worker_jobs or size > self.limits.worker_bytes:
+        if worker.jobs >= self.limits.worker_jobs or size > self.limits.worker_idle_bytes:
             self._workers.remove(worker)
             worker.pipe.close()  # it ends by itself
             worker.process.join(timeout=0.2)
 
-    def _tell_to_stop(self, worker: Worker, why: str) -> None:
+    def _request_stop(self, worker: WorkerProcess, reason: str) -> None:
         assert worker.task is not None
-        if worker.task.lane != "runs":
-            return  # what comes is not passed on
+        if worker.lane != "runs":
+            return  # its result is not forwarded
         try:
-            worker.pipe.send(("stop", worker.task.number, why))
+            worker.pipe.send(("stop", worker.task.number, reason))
         except OSError:
             return
-        if worker.stop_by is None:
-            worker.stop_by = time.monotonic() + self.limits.patience
+        if worker.stop_deadline is None:
+            worker.stop_deadline = time.monotonic() + self.limits.stop_seconds
 
-    def _watch(self) -> None:
-        """Hold every process against the clock and its memory."""
-        now = time.monotonic()
+    def _check_processes(self) -> None:
+        """Compare every process with its limits of time and memory."""
+        now, limits = time.monotonic(), self.limits
         for worker in list(self._workers):
             if not worker.ready:
-                if now - worker.born > STARTING:
-                    self._end(worker, "")
+                if now - worker.born > STARTUP_SECONDS:
+                    self._kill(worker, "")
                 continue
             if worker.task is None:
                 continue
-            took = now - worker.since
+            seconds, deadline = now - worker.task_start, worker.stop_deadline
             if worker.lane == "runs":
-                if worker.stop_by is None and took > self.limits.seconds:
-                    self._tell_to_stop(worker, "time")
-                elif worker.stop_by is not None and now > worker.stop_by:
-                    self._end(
-                        worker,
-                        f"It did not stop within {self.limits.patience:g} s of being asked to",
-                    )
-            elif took > self.limits.thinking:
-                self._end(worker, f"It took longer than {self.limits.thinking:g} s")
-            if resident(worker.process.pid) > self.limits.worker_most:
-                self._end(
-                    worker, f"It took more than {self.limits.worker_most / 1e9:g} GB of memory"
-                )
+                if deadline is None and seconds > limits.run_seconds:
+                    self._request_stop(worker, "time")
+                elif deadline is not None and now > deadline:
+                    reason = f"It did not stop within {limits.stop_seconds:g} s of being asked to"
+                    self._kill(worker, reason)
+            elif seconds > limits.theory_seconds:
+                self._kill(worker, f"It took longer than {limits.theory_seconds:g} s")
+            if memory_bytes(worker.process.pid) > limits.worker_bytes:
+                gigabytes = limits.worker_bytes / 1e9
+                self._kill(worker, f"It took more than {gigabytes:g} GB of memory")
 
-    def _end(self, worker: Worker, why: str) -> None:
-        worker.why = why
+    def _kill(self, worker: WorkerProcess, reason: str) -> None:
+        worker.death_reason = reason
         worker.process.kill()
-        self._bury(worker)
+        self._remove(worker)
 
-    def _bury(self, worker: Worker) -> None:
-        """A process is dead: tell its visitor. The next one is started by itself."""
+    def _remove(self, worker: WorkerProcess) -> None:
+        """Tell the visitor of a dead process; the next `_start_processes` replaces it."""
         if worker not in self._workers:
             return
         self._workers.remove(worker)
         worker.pipe.close()
         worker.process.kill()
         worker.process.join(timeout=5)
+        lane, task = worker.lane, worker.task
         if not worker.ready:
-            self._deaths[worker.lane] += 1
-            if self._deaths[worker.lane] >= TRIES:
-                self._give_up(worker.lane)
-        task = worker.task
+            self._deaths[lane] += 1
+            if self._deaths[lane] >= MAX_DEATHS:
+                self._suspend(lane)
         if task is None:
             return
         job = task.job
-        why = worker.why or "The process that computed it ended, out of memory or from outside"
-        if task.stage in ("verdict", "theory"):
+        reason = worker.death_reason or "Its process ended, out of memory or from outside"
+        if task.optional:
             if job.state != "cancelled":
-                self._post(job, _without(task.stage, f"{why}."))
+                self._post(job, task.without(f"{reason}."))
             if task.stage == "verdict" and job.state == "running":
                 job.state = "done"
         elif job.state == "running":
             job.state = "done"
-            rest = "it can be continued from its last checkpoint" if job.kept else "start it again"
-            self._post(job, say.Lost(f"{why}; {rest}." if job.request.kind == "run" else f"{why}."))
+            if job.request.kind == "run":
+                last = "it can be continued from its last checkpoint"
+                reason += f"; {last if job.resumable else 'start it again'}"
+            self._post(job, msg.Lost(f"{reason}."))
 
-    def _give_up(self, lane: str) -> None:
-        """No process of a lane starts: those who wait are told, and it is tried again later."""
+    def _suspend(self, lane: str) -> None:
+        """No process of a lane starts: tell those who wait, and try again later."""
         self._deaths[lane] = 0
-        self._wait_until[lane] = time.monotonic() + REST
+        self._retry_time[lane] = time.monotonic() + RETRY_SECONDS
         for task in self._queues[lane]:
-            words = "Processes that compute cannot be started on this machine now; try again in a minute."
-            if task.stage in ("verdict", "theory"):
-                self._post(task.job, _without(task.stage, words))
-            else:
-                self._post(task.job, say.Failed(words))
+            self._post(task.job, task.without(NO_PROCESS))
             if task.stage != "theory":
                 task.job.state = "done"
         self._queues[lane].clear()
-
-
-def _without(stage: str, words: str) -> say.Message:
-    """What is sent in place of a verdict or a theory that there is none of."""
-    return (
-        say.Theory("", False, missing=words)
-        if stage == "theory"
-        else say.Verdict("undecided", words)
-    )
-
-
-def _usual() -> str:
-    """The experiment that processes warm up on: the default one, short."""
-    from ..experiments import Experiment, Training
-
-    return Experiment(method=Training(steps=20, members=4)).canonical()

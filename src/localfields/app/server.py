@@ -1,10 +1,9 @@
-"""The server: pages, their service, and what it takes to open and close both."""
+"""The server: its pages, what they share, and how it starts and stops."""
 
 from __future__ import annotations
 
 import dataclasses
 import errno
-import importlib
 import logging
 import secrets
 import signal
@@ -22,18 +21,23 @@ from tornado.ioloop import IOLoop
 from ..errors import InputError, show
 from ..experiments.texts import experiment_of
 from .downloads import Downloads
-from .guard import Health, Names, install, is_loopback
-from .library import patterns
+from .explore import Explorer
+from .guard import HostNames, PlainText, install, is_loopback
+from .library import Library, patterns
 from .limits import Limits
+from .page import Page, open_page
+from .phase import Phase
 from .pool import Pool
-from .presets import OURS
+from .presets import OUR_PRESETS
 
-PAGES = {"/": "explore", "/phase": "phase", "/runs": "library"}
-CHECK, UNUSED = (
-    1000,
-    60_000,
-)  # milliseconds between looks for pages that were left, and that one may take to load
-LARGEST_MESSAGE = 2**21  # bytes that a page may send at a time
+PAGES: dict[str, type[Page]] = {"/": Explorer, "/phase": Phase, "/runs": Library}
+SESSION_CHECK = 1000  # milliseconds between looks for pages that were closed,
+UNUSED_LIFETIME = 60_000  # and that a page may take to load
+MAX_MESSAGE = 2**21  # bytes that a page may send at a time
+OPEN_WARNING = (
+    "localfields: warning: {} can be reached by others, who may start runs on this machine and "
+    "read what is stored; nobody is asked for a password."
+)
 
 
 @dataclasses.dataclass
@@ -42,10 +46,11 @@ class Service:
 
     Attributes:
         pool: Computes for them.
-        limits: Of what they may ask for.
+        limits: On what they may ask for.
         store: Folder of stored runs, or None.
         report: Folder of the reproduction report, or None.
         downloads: Files that they offer.
+        sessions: How many are open.
     """
 
     pool: Pool
@@ -68,29 +73,19 @@ class Service:
             self.sessions -= 1
 
     def full(self) -> str:
-        """Why no more pages can be opened; empty when they can."""
-        if self.sessions < self.limits.sessions:
+        """Why no more pages can be opened; empty if they can."""
+        most = self.limits.sessions
+        if self.sessions < most:
             return ""
-        return (
-            f"The explorer is full: {self.limits.sessions} pages are open. Try again in a minute."
-        )
+        return f"The explorer is full: {most} pages are open. Try again in a minute."
 
 
 class Server:
-    """A running explorer.
+    """A running explorer; the arguments are those of `serve`.
 
     Args:
-        address: To listen on.
-        port: To listen on; 0 for any that is free.
-        store: Folder of results, read and written; None keeps none.
-        report: Folder of the reproduction report.
-        workers: Processes for runs.
-        hosts: Names, besides the address, by which it may be asked for.
-        limits: Of what visitors may ask for.
-        warm: See `Pool`.
-
-    Raises:
-        InputError: When it cannot listen there.
+        warm: JSON of an experiment that worker processes compile first, as in `Pool`; by default
+            what a visitor sees first.
     """
 
     def __init__(
@@ -109,16 +104,14 @@ class Server:
                 f"`port` must be a whole number from 0 to 65535, got {show(port)}. The usual one "
                 "is 5006."
             )
+        if warm is None:
+            warm = experiment_of(next(iter(OUR_PRESETS.values()))).canonical()
         self.address, limits = address, Limits() if limits is None else limits
         self.loop = IOLoop.current()
-        pool = Pool(workers, limits=limits, store=store, warm=_first() if warm is None else warm)
+        pool = Pool(workers, limits=limits, store=store, warm=warm)
         self.service = Service(pool, limits, _folder(store), _folder(report))
         try:
-            for (
-                name
-            ) in PAGES.values():  # while processes start, and not when the first visitor comes
-                _module(name)
-            self._server = self._listen(port, Names(address, hosts))
+            self._server = self._listen(port, HostNames(address, hosts))
         except BaseException:
             pool.close()
             raise
@@ -126,15 +119,17 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the explorer is found."""
+        """Where the explorer can be opened."""
         name = {"0.0.0.0": "localhost", "::": "localhost"}.get(self.address, self.address)
         return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
 
-    def _listen(self, port: int, names: Names) -> Any:
+    def _listen(self, port: int, names: HostNames) -> Any:
         pn.config.reuse_sessions = False
+        service = self.service
+        health = ("/health", PlainText, {"status": 200, "text": "ok"})
         try:
             server = get_server(
-                {path: page(self.service, name) for path, name in PAGES.items()},
+                {path: page_builder(service, kind) for path, kind in PAGES.items()},
                 port=port,
                 address=self.address,
                 websocket_origin=[f"localhost:{port}"],
@@ -144,37 +139,29 @@ class Server:
                 show=False,
                 verbose=False,
                 admin=False,
-                extra_patterns=[
-                    ("/health", Health),
-                    *self.service.downloads.patterns(),
-                    *patterns(self.service),
-                ],
-                check_unused_sessions_milliseconds=CHECK,
-                unused_session_lifetime_milliseconds=UNUSED,
-                websocket_max_message_size=LARGEST_MESSAGE,
+                extra_patterns=[health, *service.downloads.patterns(), *patterns(service)],
+                check_unused_sessions_milliseconds=SESSION_CHECK,
+                unused_session_lifetime_milliseconds=UNUSED_LIFETIME,
+                websocket_max_message_size=MAX_MESSAGE,
                 sign_sessions=True,
                 secret_key=secrets.token_urlsafe(32),
                 include_headers=[],
                 include_cookies=[],
             )
         except OSError as error:
-            where = f"{self.address}:{port}"
+            place = f"{self.address}:{port}"
+            message = f"The explorer cannot listen at {place}: {error.strerror}. Try 127.0.0.1."
             if error.errno == errno.EADDRINUSE:
-                raise InputError(
-                    f"{where} is in use. Stop what runs there, or choose --port 5007."
-                ) from None
-            raise InputError(
-                f"The explorer cannot listen at {where}: {error.strerror}. Try 127.0.0.1."
-            ) from None
-        server._tornado._websocket_origins = (
-            names.origins()
-        )  # bokeh takes fixed ports only, and there may be a tunnel
-        install(server._tornado, names, self.service.full, [path.rstrip("/") for path in PAGES])
+                message = f"{place} is in use. Stop what runs there, or choose --port 5007."
+            raise InputError(message) from None
+        # Bokeh takes fixed ports only, and there may be a tunnel.
+        server._tornado._websocket_origins = names.origin_patterns()
+        install(server._tornado, names, service.full, [path.rstrip("/") for path in PAGES])
         return server
 
     def run(self) -> None:
         """Serve until Ctrl-C, or until the process is asked to end."""
-        self._server.start()
+        self.start()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.loop.add_callback_from_signal(self.loop.stop))
         try:
@@ -208,28 +195,21 @@ def serve(
     Args:
         address: To listen on; any but a loopback address lets others in, and a warning says so.
         port: To listen on.
-        store: Folder of results, read and written; None keeps none.
+        store: Folder of results, read and written; None stores nothing.
         show: Open a browser.
         workers: Processes for runs.
-        hosts: Names, besides the address, by which it may be asked for.
+        hosts: Names, besides the address, under which it may be opened.
         report: Folder of the reproduction report.
-        limits: Of what visitors may ask for.
+        limits: On what visitors may ask for.
 
     Raises:
-        InputError: When it cannot listen there.
+        InputError: If it cannot listen there.
     """
     server = Server(address, port, store, report, workers, hosts, limits)
     if not is_loopback(address):
-        print(
-            f"localfields: warning: {address} can be reached by others, who may start runs on this "
-            "machine and read "
-            "what is stored; nobody is asked for a password.",
-            file=sys.stderr,
-        )
-    for name in (
-        "bokeh.server.views.ws",
-        "tornado.access",
-    ):  # visitors who leave, and what was refused
+        print(OPEN_WARNING.format(address), file=sys.stderr)
+    # Visitors who leave and requests that are rejected are nothing to log.
+    for name in ("bokeh.server.views.ws", "tornado.access"):
         logging.getLogger(name).setLevel(logging.ERROR)
     print(f"The explorer is at {server.url} (Ctrl-C ends it).", flush=True)
     if show:
@@ -239,35 +219,23 @@ def serve(
     server.run()
 
 
-def page(service: Service, name: str) -> Callable[[], Any]:
-    """What makes a page of that name for each visitor."""
+def page_builder(service: Service, kind: type[Page]) -> Callable[[], Any]:
+    """The function that builds a page for each visitor."""
 
-    def make() -> Any:
+    def build() -> Any:
         entered = service.enter()
         pn.state.on_session_destroyed(lambda context: service.leave())
-        if not entered:  # the door was open when it was asked
+        if not entered:  # others came between the check of the request and this page
             return pn.pane.Str(service.full())
         try:
-            return _module(name).page(service)
+            return open_page(kind, service)
         except InputError as error:
             return pn.pane.Str(str(error))
-        except Exception:  # for the one who runs the server, not for the visitor
+        except Exception:  # for whoever runs the server, not for the visitor
             traceback.print_exc(file=sys.stderr)
-            return pn.pane.Str(
-                "This page could not be made. Whoever runs the explorer finds the reason in its "
-                "output."
-            )
+            return pn.pane.Str("This page failed to load. The server log has the details.")
 
-    return make
-
-
-def _module(name: str) -> Any:
-    return importlib.import_module(f"{__package__}.{name}")
-
-
-def _first() -> str:
-    """What visitors see first: processes compile its programs before they come."""
-    return experiment_of(next(iter(OURS.values()))).canonical()
+    return build
 
 
 def _folder(path: str | Path | None) -> Path | None:

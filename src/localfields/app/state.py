@@ -1,4 +1,4 @@
-"""What a page shows, as texts by field: in its address, as a command and as Python."""
+"""The setting of a page as texts by field: in its link, and as Python code."""
 
 from __future__ import annotations
 
@@ -12,42 +12,46 @@ from ..experiments import Experiment
 from ..experiments.texts import experiment_of
 from .limits import Limits
 
-BESIDE = (
-    "beside"  # the setting of the run that is kept for comparison, as an address within the address
-)
-VIEW = ("theme",)  # what an address may say besides
+KEPT_RUN = "beside"  # the parameter that holds the link of the run kept for comparison
+IGNORED = ("theme",)  # parameters that say nothing about the setting
 
-# Where a class of each family is found in `import localfields as lf`.
-ROOMS = {
+# Where a class of each family is found after `import localfields as lf`.
+NAMESPACES = {
     "stimulus": "lf.stimuli",
     "network": "lf.networks",
     "marginal": "lf.marginals",
     "kernel": "lf.lattice",
+    "gates": "lf.networks.gates",
+    **dict.fromkeys(("task", "method", "experiment"), "lf"),
 }
-ROOMS |= {"gates": "lf.networks.gates", "task": "lf", "method": "lf", "experiment": "lf"}
 
 
 def to_query(texts: Mapping[str, str], beside: Mapping[str, str] | None = None) -> str:
-    """The part of an address after the question mark.
+    """The part of a link after the question mark.
 
     Example:
         >>> to_query({"stimulus": "nlgp", "xi": "1,3"})
         'stimulus=nlgp&xi=1,3'
     """
-    whole = dict(texts) | ({BESIDE: to_query(beside)} if beside else {})
-    return urllib.parse.urlencode(whole, safe=",:", quote_via=urllib.parse.quote)
+    pairs = dict(texts) | ({KEPT_RUN: to_query(beside)} if beside else {})
+    return urllib.parse.urlencode(pairs, safe=",:", quote_via=urllib.parse.quote)
+
+
+def page_link(path: str, query: str, dark: bool) -> str:
+    """A link to a page of the explorer in the same theme."""
+    return f"{path}?{query}{'&theme=dark' if dark else ''}"
 
 
 def texts_in(query: str, limits: Limits) -> dict[str, str]:
-    """The texts of an address by their names, unread.
+    """The texts of a link by field, not interpreted yet.
 
     Raises:
-        InputError: When they are no such texts, or one is given twice.
+        InputError: If it is malformed, or names a field twice.
     """
-    if len(query) > limits.text:
+    if len(query) > limits.text_length:
         raise InputError(
-            f"This link has {len(query)} characters; at most {limits.text} are possible. Copy it "
-            "again."
+            f"This link has {len(query)} characters; at most {limits.text_length} are possible. "
+            "Copy it again."
         )
     try:
         pairs = urllib.parse.parse_qsl(
@@ -58,30 +62,30 @@ def texts_in(query: str, limits: Limits) -> dict[str, str]:
             f"This link cannot be read ({error}). Links look like ?stimulus=nlgp&xi=1,3; copy it "
             "again."
         ) from None
-    texts = {name: text for name, text in pairs if name not in VIEW}
-    if len(texts) < len([name for name, _ in pairs if name not in VIEW]):
+    pairs = [(name, text) for name, text in pairs if name not in IGNORED]
+    if len(dict(pairs)) < len(pairs):
         raise InputError("This link names a field twice. Remove one of them.")
-    return texts
+    return dict(pairs)
 
 
 def from_query(query: str, limits: Limits) -> tuple[dict[str, str], dict[str, str] | None]:
-    """The texts of an address, and those of the run beside it; an address without any has none.
+    """The texts of a link (empty if it has none) and those of the kept run, if any.
 
     Raises:
-        InputError: When it is no address of this page, or spells an experiment that is illegal or too large.
+        InputError: If it does not describe an experiment, or one that is too large.
     """
     texts = texts_in(query, limits)
-    other = texts.pop(BESIDE, None)
+    kept = texts.pop(KEPT_RUN, None)
     if texts:
         read(texts, limits)
-    return texts, None if other is None else from_query(other, limits)[0]
+    return texts, None if kept is None else from_query(kept, limits)[0]
 
 
 def read(texts: Mapping[str, str], limits: Limits) -> Experiment:
-    """The experiment that a visitor's texts spell, if it is legal and not too large.
+    """The experiment that a visitor's texts describe.
 
     Raises:
-        InputError: When it is not.
+        InputError: If they describe none, or one that is too large.
     """
     limits.check_texts(texts)
     experiment = experiment_of(texts)
@@ -90,31 +94,45 @@ def read(texts: Mapping[str, str], limits: Limits) -> Experiment:
 
 
 def to_python(experiment: Experiment) -> str:
-    """The lines that run an experiment.
+    """Python code that runs an experiment.
 
     Example:
         >>> print(to_python(Experiment()).splitlines()[0])
         import localfields as lf
     """
     task: Any = experiment.task
-    lines = ["import localfields as lf", "", "task = lf.Discrimination("]
-    lines += [f"    {_call(one)}," for one in task.stimuli]
-    lines += [f"    {name}={value!r}," for name, value in _given(task) if name != "stimuli"]
-    lines += [")", f"network = {_call(experiment.network)}", f"method = {_call(experiment.method)}"]
-    more = "" if experiment.precision == "float32" else f", precision={experiment.precision!r}"
-    lines += [f"run = lf.run_or_load(lf.Experiment(task, network, method{more}))", "print(run)"]
-    return "\n".join(lines)
+    options = [f"    {name}={value!r}," for name, value in _changed(task) if name != "stimuli"]
+    precision = experiment.precision
+    more = "" if precision == "float32" else f", precision={precision!r}"
+    return "\n".join(
+        (
+            "import localfields as lf",
+            "",
+            "task = lf.Discrimination(",
+            *(f"    {_call(stimulus)}," for stimulus in task.stimuli),
+            *options,
+            ")",
+            f"network = {_call(experiment.network)}",
+            f"method = {_call(experiment.method)}",
+            f"run = lf.run_or_load(lf.Experiment(task, network, method{more}))",
+            "print(run)",
+        )
+    )
 
 
-def _given(value: Spec) -> list[tuple[str, Any]]:
-    now = [(field.name, getattr(value, field.name), field.default) for field in fields(type(value))]
-    return [(name, one) for name, one, default in now if repr(one) != repr(default)]
+def _changed(value: Spec) -> list[tuple[str, Any]]:
+    """Names and values of the fields that are not at their defaults."""
+    return [
+        (field.name, getattr(value, field.name))
+        for field in fields(type(value))
+        if repr(getattr(value, field.name)) != repr(field.default)
+    ]
 
 
 def _call(value: Spec) -> str:
-    """The call that makes a value; what is at its default is left out."""
-    words = (
-        f"{name}={_call(one) if isinstance(one, Spec) else repr(one)}"
-        for name, one in _given(value)
+    """The constructor call of a value."""
+    arguments = (
+        f"{name}={_call(part) if isinstance(part, Spec) else repr(part)}"
+        for name, part in _changed(value)
     )
-    return f"{ROOMS[value.family]}.{type(value).__name__}({', '.join(words)})"
+    return f"{NAMESPACES[value.family]}.{type(value).__name__}({', '.join(arguments)})"
