@@ -12,7 +12,7 @@ Mistake = Callable[[Any], Any]  # of the package, as `lf`
 def attempt(make: Mistake) -> dict[str, Any]:
     """Make one mistake. Returns the message, the type of the error, and whether JAX was at work."""
     import localfields as lf
-    from localfields.tasks import TRACES
+    from localfields._ensemble import TRACES
 
     before = TRACES["advance"]
     try:

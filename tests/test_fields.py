@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from localfields._spec import _HOMES, fields, registered
+from localfields._registry import HOMES
+from localfields._spec import fields, registered
 
 LIST = Path(__file__).with_name("fields.txt")
 
@@ -18,7 +19,7 @@ LIST = Path(__file__).with_name("fields.txt")
 def describe():
     """One line per field of every class of the package."""
     lines = []
-    for family in sorted(_HOMES):
+    for family in sorted(HOMES):
         for name, cls in registered(family).items():
             if getattr(sys.modules[cls.__module__], cls.__name__, None) is not cls:
                 continue  # of an example in a docstring

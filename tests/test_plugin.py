@@ -14,7 +14,7 @@ from laws import statistics
 from laws.statistics import broken, declared, drawn
 
 import localfields as lf
-from localfields import _spec
+from localfields import _registry, _spec
 from localfields.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -86,7 +86,7 @@ def folder(tmp_path):
 def plugin(folder, monkeypatch):
     """The plugin's class, imported; forgotten after the test."""
     monkeypatch.setattr(
-        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+        _registry, "CLASSES", {family: dict(known) for family, known in _registry.CLASSES.items()}
     )
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "random_phase", raising=False)
@@ -304,7 +304,7 @@ BAD = {
     "reads": ("open('no-such-file')\n", "FileNotFoundError"),
     "twin": (
         PLUGIN.replace("RandomPhase", "Ising"),
-        "The stimulus `ising` must be the only one of its name",
+        "There are two classes for the stimulus `ising`: Ising from",
     ),
     "long": ("raise RuntimeError('line\\n' * 1000)\n", "RuntimeError: line line line"),
 }
@@ -316,7 +316,7 @@ def test_a_bad_plugin_is_told_in_one_line(name, form, tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.setattr(
-        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+        _registry, "CLASSES", {family: dict(known) for family, known in _registry.CLASSES.items()}
     )
     module = f"bad_plugin_{name}_{form}"  # not one that another test has imported
     text, told = BAD.get(name, ("", "there is no file" if form == "file" else "No module named"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields import _spec
+from localfields import _registry, _spec
 from localfields._spec import Count, Number, Row, Shape, fields, name_of, registered
 from localfields.fields import Real, Whole
 from localfields.stimuli import base
@@ -19,7 +19,7 @@ from localfields.stimuli import base
 FAMILIES = {"stimulus": lf.stimuli, "marginal": lf.marginals, "kernel": lf.lattice}
 CLASSES = [cls for family in FAMILIES for cls in registered(family).values()]
 
-ALL = [cls for family in _spec._HOMES for cls in registered(family).values()]
+ALL = [cls for family in _registry.HOMES for cls in registered(family).values()]
 
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.family}-{name_of(cls)}")
 
@@ -46,7 +46,7 @@ each_value = pytest.mark.parametrize("value", VALUES, ids=repr)
 def registry(monkeypatch):
     """The classes a test defines are forgotten after it."""
     monkeypatch.setattr(
-        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+        _registry, "CLASSES", {family: dict(known) for family, known in _registry.CLASSES.items()}
     )
 
 
@@ -132,7 +132,7 @@ def test_json_round_trip_of_defaults(cls):
 
 
 NAMESPACE = {
-    **{cls.__name__: cls for family in _spec._HOMES for cls in registered(family).values()},
+    **{cls.__name__: cls for family in _registry.HOMES for cls in registered(family).values()},
     "stimuli": lf.stimuli,
     "marginals": lf.marginals,
 }

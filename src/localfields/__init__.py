@@ -1,7 +1,7 @@
 """localfields: when does a neuron's receptive field become localized, where, and why?
 
-The rooms (`lattice`, `marginals`, `stimuli`, …) are imported when first used, so that `import localfields` starts no
-backend and changes no setting.
+Its parts (`lattice`, `marginals`, `stimuli`, …) are imported when first used, so that `import
+localfields` starts no backend and changes no setting.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from .errors import InputError, shorten
 
 
 def check_target(path: Path, suffixes: tuple[str, ...], overwrite: bool) -> None:
-    """Refuse, before any work is done, a target that cannot or should not be written."""
+    """Raise `InputError`, before any work is done, if a file cannot or should not be written."""
     if path.suffix not in suffixes:
         raise InputError(f"Cannot write {path}: its name must end in {' or '.join(suffixes)}.")
     if not path.parent.is_dir():
@@ -23,7 +23,7 @@ def check_target(path: Path, suffixes: tuple[str, ...], overwrite: bool) -> None
 
 
 def publish(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the target and move into place, so that an interrupted run leaves nothing half-written."""
+    """Write a temporary file beside the target and rename it, so that no file is half-written."""
     try:
         handle, name = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix
@@ -34,9 +34,7 @@ def publish(path: Path, write: Callable[[Path], object]) -> None:
             write(part)
             mask = os.umask(0)
             os.umask(mask)
-            part.chmod(
-                0o666 & ~mask
-            )  # mkstemp makes files private; the result should be as any other file
+            part.chmod(0o666 & ~mask)  # mkstemp makes files private
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""The kinds of plain values a field of a specification may have: numbers, counts, shapes, choices, arrays.
+"""Kinds of values that a field of a specification may hold: numbers, shapes, choices, arrays.
 
-A kind checks a value, reads it from the command line, and writes it as text and as JSON. Kinds that hold other
-specifications are in `_spec`.
+A kind checks a value, reads it from the command line, and writes it as text and as JSON. Kinds that
+hold other specifications are in `_spec`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST_SEED = 2**63 - 1
 
 
 class Kind:
-    """What a field holds. A new kind defines `check`; the rest has defaults that suit names, counts and tuples."""
+    """What a field holds. A new kind defines `check`; the other methods suit most."""
 
     static: ClassVar[bool] = True  # part of the compiled program, not a traced leaf
     typed: ClassVar[bool] = True  # has an option at the command line
@@ -48,7 +48,7 @@ class Kind:
 
 
 def _real(value: Any) -> np.ndarray:
-    """A float64 array of numbers; numpy alone would read '3', True, 1+2j and dates as numbers, too."""
+    """A float64 array of numbers; numpy alone would accept '3', True, 1+2j and dates, too."""
     array = np.asarray(value)
     # Integers beyond 64 bits are objects to numpy.
     big = array.dtype.kind == "O" and all(isinstance(item, int) for item in array.flat)

@@ -1,20 +1,17 @@
 """One definition drives everything: a class's fields are its specification.
 
-Each field of a `Spec` is declared once, with its kind (a number in a range, a lattice shape, a choice, ...),
-default, symbol and one-line meaning. Validation, the JSON form, the command-line options and the signature are
-all read from that declaration.
+Each field of a `Spec` is declared once, with its kind (a number in a range, a lattice shape, a
+choice, …), default, symbol and one-line meaning. Validation, the JSON form, the command-line
+options and the signature are all read from that declaration.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
-import importlib
 import inspect
 import math
-import pkgutil
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import equinox as eqx
@@ -28,6 +25,12 @@ from ._kinds import Number as Number
 from ._kinds import Row as Row
 from ._kinds import Seeds as Seeds
 from ._kinds import Shape as Shape
+from ._registry import attribute as attribute
+from ._registry import discover as discover
+from ._registry import families, register, unambiguous_name
+from ._registry import find as find
+from ._registry import name_of as name_of
+from ._registry import registered as registered
 from .errors import InputError, show, unknown_name
 
 LONGEST_REPR = 1024  # numbers of an array; longer ones are not for reading
@@ -35,7 +38,7 @@ LONGEST_REPR = 1024  # numbers of an array; longer ones are not for reading
 
 @dataclasses.dataclass(frozen=True)
 class Nested(Kind):
-    """Another specification, such as the marginal of a copula. `convert` may turn other values into one."""
+    """Another specification, such as a copula's marginal; `convert` makes one of other values."""
 
     family: str
     convert: Callable[[str, Any], Any] | None = None
@@ -108,7 +111,7 @@ class Many(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """What fields of several classes have in common: kind, meaning and symbol, but not the default."""
+    """What fields of several classes have in common: kind, meaning and symbol."""
 
     kind: Kind
     help: str
@@ -130,7 +133,7 @@ def declare(kind: Kind | Declaration, *, default: Any, help: str = "", symbol: s
     """Declare a field of a specification.
 
     Args:
-        kind: What it holds, such as `Count(high=100)` or `Choice(("relu", "linear"))`; or a shared `Declaration`.
+        kind: What it holds, such as `Count(high=100)`; or a `Declaration` that classes share.
         default: Its value when none is given.
         help: Its meaning, in a few words.
         symbol: As in formulas.
@@ -155,7 +158,7 @@ def number(
 
 
 def derived(make: Callable[[Any], Any], *, init: Literal[False] = False) -> Any:
-    """Declare a leaf computed once from the other fields, such as a table; it is not part of the specification."""
+    """Declare a leaf computed once from the other fields, such as a table."""
     del init  # tells type checkers that the constructor has no such argument
     return eqx.field(default=None, metadata={"derive": make})
 
@@ -163,7 +166,7 @@ def derived(make: Callable[[Any], Any], *, init: Literal[False] = False) -> Any:
 if TYPE_CHECKING:
 
     class Module(abc.ABC):
-        """Stands for equinox's, whose `dataclass_transform` knows no field specifiers of ours and is not frozen."""
+        """Stands for equinox's, whose own `dataclass_transform` would hide ours."""
 
         __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
@@ -178,7 +181,7 @@ else:
 
     def required(kind: Any) -> Any:
         """In an abstract class, a field of this type that every subclass declares."""
-        # An annotation in the base class would make it a dataclass field, before those of the subclass.
+        # An annotation in the base class would put the field before those of the subclass.
         return property(abc.abstractmethod(lambda self: None), doc="Declared by each subclass.")
 
 
@@ -194,18 +197,10 @@ class Spec(Module):
         super().__init_subclass__(**kwargs)
         cls.__init__ = _initializer(cls)
         if cls.family:
-            known = _registry.setdefault(cls.family, {})
-            other = known.get(name_of(cls), cls)
-            # A second class of the same module is a new version, as in a notebook.
-            if other.__module__ != cls.__module__:
-                raise InputError(
-                    f"The {cls.family} `{name_of(cls)}` must be the only one of its name, got a second "
-                    f"{cls.__name__}, from {cls.__module__} after {other.__module__}. Rename the class."
-                )
-            known[name_of(cls)] = cls
+            register(cls)
 
     def __repr__(self) -> str:
-        """The call that makes this value. Numbers and shapes are always shown, the rest where it is not the default."""
+        """The call that makes this value; only numbers and shapes are shown at their defaults."""
         parts = []
         for position, field in enumerate(fields(type(self))):
             value = getattr(self, field.name)
@@ -213,11 +208,11 @@ class Spec(Module):
                 parts += [_shown(part) for part in value]
             elif field.kind.shown or position == 0 or not _same(value, field.default):
                 parts.append(f"{field.name}={_shown(value)}")
-        return f"{_unambiguous_name(type(self))}({', '.join(parts)})"
+        return f"{unambiguous_name(type(self))}({', '.join(parts)})"
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Turn what a user may give into plain field values, where that takes several fields at once."""
+        """Turn given values into plain field values, where that takes several fields at once."""
         return given
 
     def replace(self, **changes: Any) -> Self:
@@ -245,26 +240,6 @@ class Spec(Module):
         return to_json(self)
 
 
-_registry: dict[str, dict[str, type[Spec]]] = {}
-
-# The module that defines each family of this package, imported when the family is first asked for: a specification
-# can be read, and training finds the theories, whatever else has been imported.
-_HOMES = {
-    "baseline": "baselines",
-    "experiment": "experiments",
-    "gates": "networks.gates",
-    "kernel": "lattice",
-    "marginal": "marginals",
-    "method": "experiments",
-    "network": "networks",
-    "preprocess": "stimuli",
-    "stimulus": "stimuli",
-    "sweep": "experiments",
-    "task": "tasks",
-    "theory": "theory",
-}
-
-
 def _initializer(cls: type[Spec]) -> Callable[..., None]:
     """An initializer that normalizes and checks, with a signature from the declared fields."""
 
@@ -282,28 +257,24 @@ def _initializer(cls: type[Spec]) -> Callable[..., None]:
 
     # The class is not a dataclass yet: inherited fields come first, then those of its own body.
     declared: dict[str, dataclasses.Field] = {}
-    for base in reversed(cls.__mro__[1:]):
-        declared |= getattr(base, "__dataclass_fields__", {})
+    annotations: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        annotations |= inspect.get_annotations(base)
+        declared |= getattr(base, "__dataclass_fields__", {}) if base is not cls else {}
     for name in inspect.get_annotations(cls):
         if isinstance(cls.__dict__.get(name), dataclasses.Field):
             declared[name] = cls.__dict__[name]
-    annotations = {
-        k: v for base in reversed(cls.__mro__) for k, v in inspect.get_annotations(base).items()
-    }
-    kind = (
-        inspect.Parameter.KEYWORD_ONLY if cls.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    )
-    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    Parameter = inspect.Parameter
+    parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    kind = Parameter.KEYWORD_ONLY if cls.variadic else Parameter.POSITIONAL_OR_KEYWORD
     for name, field in declared.items():
         if name == cls.variadic:
             parameters.append(
-                inspect.Parameter(
-                    name, inspect.Parameter.VAR_POSITIONAL, annotation=annotations[name]
-                )
+                Parameter(name, Parameter.VAR_POSITIONAL, annotation=annotations[name])
             )
         elif "declaration" in field.metadata:
             parameters.append(
-                inspect.Parameter(name, kind, default=field.default, annotation=annotations[name])
+                Parameter(name, kind, default=field.default, annotation=annotations[name])
             )
     __init__.__signature__ = inspect.Signature(parameters)  # read by `inspect`
     __init__.__doc__ = None
@@ -318,17 +289,14 @@ def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dic
         args, kwargs = (), {cls.variadic: args, **kwargs}
     if len(args) > len(names):
         raise InputError(
-            f"The number of values for {cls.__name__} must be at most {len(names)}, got {len(args)}. "
+            f"{cls.__name__} takes at most {len(names)} values, got {len(args)}. "
             + (f"They are {', '.join(names)}." if names else "It has no fields.")
         )
     _check_names(cls, kwargs)
     given = dict(zip(names, args, strict=False))
     for name in given:
         if name in kwargs:
-            raise InputError(
-                f"`{name}` must be given once, got two values. "
-                "Give it by position or by name, not both."
-            )
+            raise InputError(f"`{name}` was given twice. Give it by position or by name, not both.")
     given = cls.normalize_fields({field.name: field.default for field in declared} | given | kwargs)
     return {field.name: field.kind.check(field.name, given[field.name]) for field in declared}
 
@@ -356,24 +324,17 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def _unambiguous_name(cls: type[Spec]) -> str:
-    """`marginals.StudentT`, since there is a stimulus of that name; else the name alone."""
-    same = [family for family, known in _registry.items() if name_of(cls) in known]
-    if len(same) < 2:
-        return cls.__name__
-    return f"{cls.__module__.removeprefix('localfields.').partition('.')[0]}.{cls.__name__}"
-
-
 def fields(cls: type[Spec]) -> list[DeclaredField]:
     """Return the declared fields of a specification class: inherited ones, then its own."""
-    declared = []
-    for field in dataclasses.fields(cls):
-        if "declaration" in field.metadata:
-            own = field.metadata["declaration"]
-            declared.append(
-                DeclaredField(field.name, field.default, own.kind, own.help, own.symbol)
-            )
-    return declared
+    declared = [
+        (field, field.metadata["declaration"])
+        for field in dataclasses.fields(cls)
+        if "declaration" in field.metadata
+    ]
+    return [
+        DeclaredField(field.name, field.default, shared.kind, shared.help, shared.symbol)
+        for field, shared in declared
+    ]
 
 
 def number_values(value: Spec) -> Iterator[tuple[str, Any]]:
@@ -395,8 +356,9 @@ def num_members(value: Spec) -> int | None:
     """
     lengths = [(name, len(swept)) for name, swept in number_values(value) if np.ndim(swept) == 1]
     if len({count for _, count in lengths}) > 1:
+        counts = ", ".join(f"{name} has {count}" for name, count in lengths)
         raise InputError(
-            f"Swept numbers must be of one length, got {', '.join(f'{name} has {count}' for name, count in lengths)}. "
+            f"Swept numbers must be of one length, got {counts}. "
             "Repeat the shorter ones, one value per member."
         )
     return lengths[0][1] if lengths else None
@@ -431,38 +393,6 @@ def swept_leaves(value: Any) -> Any:
     return jax.tree_util.tree_map_with_path(is_swept, value)
 
 
-def name_of(cls: type[Spec]) -> str:
-    """Return the name used in JSON and at the command line: `StudentT` is `student-t`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
-
-
-def registered(family: str) -> dict[str, type[Spec]]:
-    """Return every final class of a family, by name."""
-    if family in _HOMES:
-        importlib.import_module(f".{_HOMES[family]}", __package__)
-    return {
-        name: cls
-        for name, cls in sorted(_registry.get(family, {}).items())
-        if not inspect.isabstract(cls) and not cls.__name__.startswith("Abstract")
-    }
-
-
-def attribute(room: str, family: str, name: str) -> type[Spec]:
-    """The class that a room is asked for: one in a new file, or a plugin's, needs no entry in its `__init__`."""
-    for cls in registered(family).values():
-        if cls.__name__ == name:
-            return cls
-    raise AttributeError(f"module {room!r} has no attribute {name!r}")
-
-
-def find(family: str, name: str) -> type[Spec]:
-    """Return the class of that name."""
-    known = registered(family)
-    if not isinstance(name, str) or name not in known:
-        raise unknown_name(family, name, known)
-    return known[name]
-
-
 def to_json(value: Spec) -> dict[str, Any]:
     """Return a specification as plain values: `{"type": "stimulus/nlgp", "shape": [40], …}`."""
     plain: dict[str, Any] = {"type": f"{value.family}/{name_of(type(value))}"}
@@ -488,12 +418,11 @@ def from_json(plain: Any) -> Any:
     example = 'For example {"type": "stimulus/nlgp", "shape": [40]}.'
     if not isinstance(plain, dict):
         raise InputError(f"A specification must be a JSON object, got {show(plain)}. {example}")
-    known = {*_HOMES, *_registry}
     family, _, name = str(plain.get("type")).partition("/")
-    if not isinstance(plain.get("type"), str) or family not in known:
-        families = ", ".join(f"{family}/…" for family in sorted(known))
+    if not isinstance(plain.get("type"), str) or family not in families():
+        known = ", ".join(f"{family}/…" for family in sorted(families()))
         raise InputError(
-            f"The `type` of a specification must be one of {families}, "
+            f"The `type` of a specification must be one of {known}, "
             f"got {show(plain.get('type'))}. {example}"
         )
     cls = find(family, name)
@@ -516,16 +445,8 @@ def parse_fields(cls: type[Spec], texts: Mapping[str, str]) -> dict[str, Any]:
 
 def to_text(value: Spec) -> dict[str, str]:
     """What `from_text` reads: the fields that are not at their defaults, as they are typed."""
-    current = [(field, getattr(value, field.name)) for field in fields(type(value))]
     return {
-        field.name: field.kind.text(now) for field, now in current if not _same(now, field.default)
+        field.name: field.kind.text(getattr(value, field.name))
+        for field in fields(type(value))
+        if not _same(getattr(value, field.name), field.default)
     }
-
-
-def discover(package: str, path: Sequence[str]) -> Iterator[str]:
-    """Import every module of a folder of variants, so that a new file needs no other change; not those named `_…`."""
-    for module in pkgutil.walk_packages(path, f"{package}."):
-        name = module.name.removeprefix(f"{package}.")
-        if not name.rpartition(".")[2].startswith("_"):
-            importlib.import_module(module.name)
-            yield name

@@ -1,4 +1,4 @@
-"""What a process does before it works: import plugins, keep compiled programs."""
+"""What a process does first: import plugins, and set up the cache of compiled programs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .errors import InputError, shorten, show
 
 
 def load_plugins(names: Sequence[str]) -> None:
-    """Import the entry points of installed packages, and the modules or files named with `--plugin`."""
+    """Import the entry points of installed packages, and modules or files named with `--plugin`."""
     for point in importlib.metadata.entry_points(group="localfields"):
         try:
             point.load()
-            _keep(sys.modules[point.module])
+            _remember(sys.modules[point.module])
         except Exception as error:
             owner = f" of {point.dist.name}" if point.dist else ""
             raise InputError(
@@ -39,7 +39,7 @@ def load_plugins(names: Sequence[str]) -> None:
             else:
                 sys.path.insert(0, str(Path.cwd()))
                 module = importlib.import_module(name)
-            _keep(module)
+            _remember(module)
         except Exception as error:
             raise InputError(
                 f"--plugin: {show(name)} cannot be imported ({_described(error)})."
@@ -49,16 +49,15 @@ def load_plugins(names: Sequence[str]) -> None:
 
 
 PLUGINS: list[str] = []
-"""Names that were loaded so: what a process of our own must load to know the same stimuli."""
+"""Names given with --plugin: a worker process must load them, too, to know the same stimuli."""
 
 MODULES: list[ModuleType] = []
-"""The modules themselves, of packages too: where a figure of a user's own is looked for."""
+"""All modules of plugins, in which figures are looked for."""
 
 
-def _keep(module: ModuleType) -> None:
-    MODULES[:] = [one for one in MODULES if one.__name__ != module.__name__] + [
-        module
-    ]  # loaded again: a new version
+def _remember(module: ModuleType) -> None:
+    # A module that is loaded again is a new version of the old one.
+    MODULES[:] = [known for known in MODULES if known.__name__ != module.__name__] + [module]
 
 
 def _described(error: Exception) -> str:
@@ -66,30 +65,28 @@ def _described(error: Exception) -> str:
 
 
 def leave_checks_out() -> None:
-    """Keep checks of the integrator's own out of compiled programs, which could not be kept between runs with them.
+    """Switch off equinox's runtime checks, with which compiled programs could not be cached.
 
-    What they look at (that times increase) is looked at before. To be called before equinox is imported, in processes
-    that are ours: elsewhere the setting is the user's.
+    What they check, that times increase, is checked before. Call it before equinox is imported, and
+    only in processes that are ours: elsewhere the setting is the user's.
     """
     os.environ.setdefault("EQX_ON_ERROR", "off")
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs between runs, apart for each kind of processor.
+    """Keep compiled programs between runs, separately for each kind of processor.
 
-    They are in the folder that the variable LOCALFIELDS_CACHE names, by default `localfields` in the user's cache.
+    They are in $LOCALFIELDS_CACHE, by default the folder `localfields` in the user's cache.
     """
     import hashlib
     import platform
 
     import jax
 
+    # A program compiled for one processor can crash on another with fewer instructions.
     info = Path("/proc/cpuinfo")
-    flags = (
-        [line for line in info.read_text().splitlines() if line.startswith("flags")]
-        if info.exists()
-        else []
-    )
+    lines = info.read_text().splitlines() if info.exists() else []
+    flags = [line for line in lines if line.startswith("flags")]
     cpu = hashlib.sha256("".join([platform.machine(), *flags[:1]]).encode()).hexdigest()[:12]
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = Path(os.environ.get("LOCALFIELDS_CACHE") or user / "localfields")

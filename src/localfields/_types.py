@@ -1,7 +1,7 @@
 """Types of fields and arguments, and the choice between numpy and jax by what is given.
 
-Exact statistics are computed in numpy at float64; the same formulas run in compiled simulation code on traced
-arrays. Code that serves both asks `namespace` which one it is in.
+Exact statistics are computed in numpy at float64; the same formulas run in compiled simulation code
+on traced arrays. Code that serves both asks `namespace` which one it is in.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ Given = TypeVar("Given", contravariant=True)
 class Field(Generic[Value, Given]):
     """Annotates a declared field whose constructor argument is of a wider type than its value.
 
-    `shape: Field[tuple[int, ...], int | Sequence[int]]` holds a tuple, and `Ising(40)` is legal. Type checkers take
-    the type of a dataclass argument from `__set__` and that of the attribute from `__get__`; nothing of it runs.
+    `shape: Field[tuple[int, ...], int | Sequence[int]]` holds a tuple, and `Ising(40)` is legal.
+    Type checkers take the type of a dataclass argument from `__set__` and that of the attribute
+    from `__get__`; nothing of it runs.
     """
 
     if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Field(Generic[Value, Given]):
         def __set__(self, instance: Any, value: Given) -> None: ...
 
 
-# What may be given for a number that can be swept, a whole number (1e4, too), a lattice, and an array.
+# Accepted for a number that can be swept, a whole number (1e4, too), a lattice, and an array.
 RealLike = float | np.number | np.ndarray | jax.Array | Sequence[float]
 WholeLike = int | float | np.integer
 LatticeLike = int | np.integer | Sequence[int] | np.ndarray

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 
 class InputError(ValueError):
-    """A mistake in what the user gave. The command line prints its message and exits with code 2."""
+    """A mistake in the input. The command line prints its message and exits with code 2."""
 
 
 def show(value: object) -> str:

@@ -3,8 +3,9 @@
     shape: Lattice = declare(LATTICE, default=(40,))
     strength: Real = number(default=0.5, low=0, high=1, symbol="q", help="what it does")
 
-The annotation is the type of the field (`Real`, `Whole`, `Lattice`, `Array`, or a plain `str`), the value says what is
-legal, and the default is always given by name, so that editors and type checkers know it.
+The annotation is the type of the field (`Real`, `Whole`, `Lattice`, `Array`, or a plain `str`), the
+value says what is legal, and the default is always given by name, so that editors and type checkers
+know it.
 """
 
 from ._spec import Choice as Choice

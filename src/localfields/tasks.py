@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import functools
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._prng import START, member_keys
-from ._spec import (
-    Choice,
-    Count,
-    Kind,
-    Many,
-    Row,
-    Spec,
-    declare,
-    member,
-    num_members,
-    number,
-    swept_leaves,
-)
-from ._types import Field, Real, RealLike, working_dtype
+from ._spec import Choice, Kind, Many, Spec, declare, number
+from ._types import Field, Real, RealLike
 from .errors import InputError, show, unknown_name
-from .networks import Network
-from .networks.base import Params
 from .stimuli import NLGP, Stimulus
 
 LOSSES = ("mse", "cross-entropy", "absolute")
@@ -41,12 +22,12 @@ LABELS = ("zero-one", "signs", "one-hot")
 
 @dataclasses.dataclass(frozen=True)
 class Labels(Kind):
-    """How classes are coded: by a name, or one number a class."""
+    """How classes are coded: by a name, or by one number per class."""
 
     metavar = " | ".join(LABELS)
 
     def check(self, name: str, value: Any) -> str | tuple[float, ...]:
-        """Return the name or the numbers, or refuse."""
+        """Return the name or the numbers."""
         if isinstance(value, str):
             if value not in LABELS:
                 raise unknown_name(name, value, LABELS)
@@ -65,16 +46,17 @@ class Proportions(Kind):
     metavar = "P,Q,…"
 
     def check(self, name: str, value: Any) -> tuple[float, ...]:
-        """Return positive numbers that sum to one, or refuse."""
-        found = _numbers(name, value, "Give one positive number a class, such as (0.5, 0.5).")
-        if any(p <= 0 for p in found):
+        """Return positive numbers that sum to one."""
+        shares = _numbers(name, value, "Give one positive number per class, such as (0.5, 0.5).")
+        if any(share <= 0 for share in shares):
             raise InputError(
-                f"`{name}` must be positive, got {show(found)}. Leave out a class that is never shown."
+                f"`{name}` must be positive, got {show(shares)}. "
+                "Leave out a class that is never shown."
             )
-        total = math.fsum(found)
+        total = math.fsum(shares)
         if abs(total - 1) < 1e-12:
-            return found  # divided once more, a copy would differ in its last bits
-        return tuple(p / total for p in found)
+            return shares  # divided once more, a copy would differ in its last bits
+        return tuple(share / total for share in shares)
 
     def parse(self, name: str, text: str) -> tuple[float, ...]:
         """Read numbers joined by commas."""
@@ -83,14 +65,14 @@ class Proportions(Kind):
 
 def _numbers(name: str, value: Any, advice: str) -> tuple[float, ...]:
     try:
-        found = tuple(float(one) for one in value)
+        numbers = tuple(float(number) for number in value)
     except (TypeError, ValueError):
         raise InputError(
             f"`{name}` must be a sequence of numbers, got {show(value)}. {advice}"
         ) from None
-    if not all(map(math.isfinite, found)):
+    if not all(map(math.isfinite, numbers)):
         raise InputError(f"`{name}` must be finite, got {show(value)}. {advice}")
-    return found
+    return numbers
 
 
 def _split_numbers(text: str) -> tuple[float, ...] | None:
@@ -101,10 +83,10 @@ def _split_numbers(text: str) -> tuple[float, ...] | None:
 
 
 class Discrimination(Spec):
-    """Tell stimuli apart: each stimulus is a class, with a label for it to be given.
+    """Tell stimuli apart: each stimulus is a class, and the network learns its label.
 
-    The first stimulus has label 0, the second label 1; in the paper the longer lengthscale comes second. The loss is
-    the paper's mean of (ŷ − y)², without the ½ that the notes put before it.
+    The first stimulus has label 0, the second label 1; in the paper the longer lengthscale comes
+    second. The loss is the paper's mean of (ŷ − y)², without the ½ that the notes put before it.
 
     Example:
         >>> import localfields as lf
@@ -125,7 +107,7 @@ class Discrimination(Spec):
         Labels(),
         default="zero-one",
         symbol="y",
-        help="0, 1, …; signs −1 … 1; one-hot; or a number a class",
+        help="0, 1, …; signs −1 … 1; one-hot; or one number per class",
     )
     proportions: Field[tuple[float, ...], Sequence[float] | np.ndarray] = declare(
         Proportions(),
@@ -146,7 +128,7 @@ class Discrimination(Spec):
         default=0.0, low=0, closed=True, symbol="λ₂", help="penalty on Σw² of the receptive fields"
     )
 
-    if TYPE_CHECKING:  # the stimuli by position, which no dataclass field can say
+    if TYPE_CHECKING:  # a dataclass field cannot say that the stimuli are given by position
 
         def __init__(
             self,
@@ -159,30 +141,29 @@ class Discrimination(Spec):
         ) -> None: ...
 
     def __check_init__(self):
-        """Refuse classes that do not fit together."""
+        """Check that the classes fit together."""
         if len(self.stimuli) < 2:
             raise InputError(
                 f"A task needs at least two stimuli, one per class, got {len(self.stimuli)}."
             )
         shapes = {stimulus.shape for stimulus in self.stimuli}
         if len(shapes) > 1:
+            different = ", ".join(str(stimulus.shape) for stimulus in self.stimuli)
             raise InputError(
-                f"The stimuli have different shapes: {', '.join(str(s.shape) for s in self.stimuli)}. "
-                "Give every class the same shape."
+                f"The stimuli have different shapes: {different}. Give every class the same shape."
             )
-        for name, given in (("labels", self.labels), ("proportions", self.proportions)):
-            everywhere = isinstance(given, str) or (name == "proportions" and not given)
-            if not everywhere and len(given) != len(self.stimuli):
+        for name, value in (("labels", self.labels), ("proportions", self.proportions)):
+            any_count = isinstance(value, str) or (name == "proportions" and not value)
+            if not any_count and len(value) != len(self.stimuli):
                 raise InputError(
-                    f"`{name}` must be one number for each of the {len(self.stimuli)} classes, got {show(given)}."
+                    f"`{name}` must be one number for each of the {len(self.stimuli)} classes, "
+                    f"got {show(value)}."
                 )
-        if (
-            self.loss == "cross-entropy"
-            and self.outputs == 1
-            and sorted(self.targets().ravel()) != [0.0, 1.0]
-        ):
+        binary = self.outputs > 1 or sorted(self.targets().ravel()) == [0.0, 1.0]
+        if self.loss == "cross-entropy" and not binary:
             raise InputError(
-                f"The cross-entropy needs labels 0 and 1 for two classes, or labels='one-hot', got {show(self.labels)}."
+                "The cross-entropy needs labels 0 and 1 for two classes, or labels='one-hot', "
+                f"got {show(self.labels)}."
             )
 
     @property
@@ -237,110 +218,3 @@ class Discrimination(Spec):
         if self.loss == "cross-entropy":
             output = (output > 0).astype(output.dtype)
         return jnp.argmin(jnp.abs(output - jnp.asarray(self.targets()[:, 0], output.dtype)))
-
-
-def for_members(
-    make: Callable[[Discrimination, Network], Any], task: Discrimination, network: Network
-) -> Any:
-    """What `make` returns for a task and a network; if their numbers are swept, stacked over the members.
-
-    Returns:
-        The tree, and whether its leaves have an axis of members.
-    """
-    count = num_members(task) or num_members(network)
-    if count is None:
-        return make(task, network), False
-    made: dict[str, Any] = {}
-    found = []
-    for index in range(count):
-        one = member(task, index), member(network, index)
-        text = json.dumps([part.to_json() for part in one], sort_keys=True)
-        if text not in made:  # a sweep often repeats a value over many starts
-            made[text] = make(*one)
-        found.append(made[text])
-    return jax.tree.map(
-        lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *found
-    ), True
-
-
-def count_members(
-    task: Discrimination,
-    network: Network,
-    seed: int | tuple[int, ...],
-    members: int | None,
-    also: Mapping[str, int | None],
-) -> int:
-    """Members of an ensemble, 1 unless something says how many.
-
-    Args:
-        task: Says it by the length of what is swept.
-        network: Likewise.
-        seed: By the length of a list.
-        members: What the user asks for.
-        also: What else may say it, by name.
-
-    Raises:
-        InputError: When two of them say different numbers.
-    """
-    told = {
-        "the task": num_members(task),
-        "the network": num_members(network),
-        **also,
-        "`seed`": len(seed) if isinstance(seed, tuple) else None,
-        "`members`": None if members is None else Count(high=10**7).check("members", members),
-    }
-    counts = {name: count for name, count in told.items() if count is not None}
-    if len(set(counts.values())) > 1:
-        raise InputError(
-            f"The number of members is not the same everywhere: "
-            f"{', '.join(f'{name} has {count}' for name, count in counts.items())}. Give one value per member."
-        )
-    return next(iter(counts.values()), 1)
-
-
-def given_fields(
-    initial: Any, hidden: int, shape: tuple[int, ...], members: int | None = None
-) -> np.ndarray:
-    """Fields to start from, (1 or members, neuron, size), from what a user gave.
-
-    Args:
-        initial: (neuron, *shape), or (member, neuron, *shape).
-        hidden: Number of neurons.
-        shape: The lattice.
-        members: Of the ensemble; when left out, any number.
-
-    Raises:
-        InputError: When they have another shape, or are no numbers.
-    """
-    advice = "Give (neuron, *shape) or (member, neuron, *shape)."
-    array, one = Row(axes=None, hint=advice).check("initial", initial), (hidden, *shape)
-    count = len(array) if members is None and array.ndim else members
-    if array.shape not in (one, (count, *one)):
-        many = f"({members or 'member'}, {', '.join(map(str, one))})"
-        raise InputError(f"`initial` must have shape {one} or {many}, got {array.shape}.")
-    return array.reshape(-1, hidden, math.prod(shape))
-
-
-TRACES: collections.Counter[str] = collections.Counter()
-"""How often each compiled function was traced: a sweep that raises a count recompiles."""
-
-
-def initial_params(
-    task: Discrimination, network: Network, seed: int | tuple[int, ...], members: int
-) -> Params:
-    """Parameters that an ensemble starts from, (members, …): the same for `train` and `solve` at the same seed."""
-    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf, working_dtype()), network)
-    swept, fixed = eqx.partition(arrays, swept_leaves(network))
-    return _initial_params(
-        swept, fixed, member_keys(seed, members, START), task.shape, task.outputs
-    )
-
-
-@functools.partial(jax.jit, static_argnames=("shape", "outputs"))
-def _initial_params(
-    swept: Any, fixed: Any, keys: jax.Array, shape: tuple[int, ...], outputs: int
-) -> Params:
-    TRACES["start"] += 1
-    return jax.vmap(lambda part, key: eqx.combine(part, fixed).initial(key, shape, outputs))(
-        swept, keys
-    )

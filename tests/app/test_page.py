@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields import _spec
+from localfields import _registry
 from localfields._spec import Count, Number, fields, registered
 from localfields.app import messages as msg
 from localfields.app.controls import POSITIONS, Controls, SliderScale
@@ -152,7 +152,7 @@ def test_a_new_stimulus_appears_by_itself():
         made.stimulus.value = "doubled"
         assert {"xi", "gain"} <= set(made.fields)
     finally:
-        del _spec._registry["stimulus"]["doubled"]
+        del _registry.CLASSES["stimulus"]["doubled"]
 
 
 def test_the_classes_can_differ_in_another_number():

@@ -15,6 +15,7 @@ LAYERS = (
         "_types",
         "errors",
         "_kinds",
+        "_registry",
         "_spec",
         "_files",
         "_prng",
@@ -22,7 +23,7 @@ LAYERS = (
         "fields",
     ),
     ("stimuli", "networks"),
-    ("tasks", "trajectory", "data"),
+    ("tasks", "trajectory", "data", "_ensemble"),
     ("training", "theory"),
     ("analysis", "baselines"),
     ("experiments", "store"),
@@ -31,7 +32,13 @@ LAYERS = (
 )
 
 # Within a layer rooms do not know of each other, with these exceptions; in the lowest, any order without a cycle.
-NEIGHBORS = {("figures", "plots"), ("experiments", "store"), ("data", "tasks"), ("cli", "app")}
+NEIGHBORS = {
+    ("figures", "plots"),
+    ("experiments", "store"),
+    ("data", "tasks"),
+    ("_ensemble", "tasks"),
+    ("cli", "app"),
+}
 
 
 class Import(NamedTuple):

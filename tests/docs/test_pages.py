@@ -26,7 +26,7 @@ import pytest
 
 import localfields as lf
 from docs.pages import ROOT, blocks, pages
-from localfields import _spec, _start, cli
+from localfields import _registry, _start, cli
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMPUTE = ("baseline", "predict", "reproduce", "run", "sample", "sweep", "train")
@@ -74,7 +74,7 @@ def folder(tmp_path, monkeypatch):
     for room in lf._rooms:  # all classes are known before those of a page join them
         importlib.import_module(f"localfields.{room}")
     monkeypatch.setattr(
-        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+        _registry, "CLASSES", {family: dict(known) for family, known in _registry.CLASSES.items()}
     )
     monkeypatch.setattr(_start, "PLUGINS", [])
     monkeypatch.setattr(_start, "MODULES", [])

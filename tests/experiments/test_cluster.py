@@ -112,9 +112,9 @@ def test_modules_of_a_user_are_found_by_workers(tmp_path, monkeypatch):
         )
         assert done.returncode == 0, done.stderr
     finally:
-        from localfields import _spec
+        from localfields import _registry
 
-        del sys.modules["my_stimulus"], _spec._registry["stimulus"]["mine"]
+        del sys.modules["my_stimulus"], _registry.CLASSES["stimulus"]["mine"]
 
 
 # -- clusters ---------------------------------------------------------------------------------------------------

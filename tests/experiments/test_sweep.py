@@ -151,7 +151,7 @@ def test_points_that_differ_in_numbers_run_together():
 
 
 def test_one_program_serves_a_sweep(tmp_path):
-    from localfields.tasks import TRACES
+    from localfields._ensemble import TRACES
 
     sweep = Sweep(
         BASE, {"coupling[1]": [0.5, 0.6, 0.7, 0.9], "learning_rate": [0.1, 0.2]}, seeds=3, chunk=6

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields import _spec, _start
+from localfields import _registry, _start
 from localfields.analysis import METRICS
 from localfields.cli import main
 from localfields.experiments import Experiment, Solution, Training
@@ -80,7 +80,7 @@ def completed(name: str) -> str:
 def outside(tmp_path, monkeypatch):
     """A folder outside the package, on the path; what is registered from it is forgotten after the test."""
     monkeypatch.setattr(
-        _spec, "_registry", {family: dict(known) for family, known in _spec._registry.items()}
+        _registry, "CLASSES", {family: dict(known) for family, known in _registry.CLASSES.items()}
     )
     metrics, modules, plugins = dict(METRICS), list(_start.MODULES), list(_start.PLUGINS)
     monkeypatch.syspath_prepend(tmp_path)

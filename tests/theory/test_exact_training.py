@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields import tasks
+from localfields import _ensemble
 from localfields.errors import InputError
 from localfields.theory import BestKnown, PerClass
 from localfields.theory.responses.hypercube import enumerated_response
@@ -66,7 +66,7 @@ def test_steps_are_those_of_the_flow_by_hand(name):
     run = train(task, network)
     assert run.weights.shape == (3, 4, network.hidden, N) and run.loss.shape == (3, 4)
     flow = BestKnown().flow(task, network)
-    start = tasks.initial_params(task, network, 0, 3)
+    start = _ensemble.initial_params(task, network, 0, 3)
     for m in range(3):
         params = jax.tree.map(lambda leaf, m=m: leaf[m], start)
         weights, loss = by_hand(flow, params, 0.1, 30)
@@ -146,11 +146,11 @@ def test_swept_couplings_have_each_their_own_flow_in_one_program():
             found.weights[m], train(one, initial=start).weights[m], rtol=0, atol=1e-12
         )
         assert np.abs(found.weights[m] - train(TASKS["ising"]).weights[m]).max() > 1e-3
-    before = sum(tasks.TRACES.values())
+    before = sum(_ensemble.TRACES.values())
     swept(0.4, 0.6, 0.8)
     train(TASKS["ising"], learning_rate=[0.1, 0.2, 0.3])
     train(pair(lf.stimuli.Ising, {"coupling": 0.2}, {"coupling": 0.6}))
-    assert sum(tasks.TRACES.values()) == before
+    assert sum(_ensemble.TRACES.values()) == before
 
 
 def test_two_layers_on_pulses_have_the_axes_of_the_flow():
@@ -228,7 +228,7 @@ print(run.final.dtype, *run.final[:, 0].ravel().tolist())
     assert dtype == "float32"
     # The same in single precision, from the same float32 start, to its rounding.
     with jax.enable_x64(False):
-        start = tasks.initial_params(TASKS["ising"], NEURON, 0, 3)["weights"]
+        start = _ensemble.initial_params(TASKS["ising"], NEURON, 0, 3)["weights"]
     flow = BestKnown().flow(TASKS["ising"], NEURON)
     expected = [
         by_hand(flow, {"weights": jnp.asarray(np.asarray(w), jnp.float64)}, 0.1, 30)[0][-1]

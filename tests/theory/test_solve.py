@@ -13,7 +13,7 @@ import pytest
 import scipy.optimize
 
 import localfields as lf
-from localfields import _spec, tasks
+from localfields import _ensemble, _registry
 from localfields.errors import InputError
 from localfields.theory import _integrate, base
 from localfields.trajectory import localized_from
@@ -231,9 +231,9 @@ def test_more_members_than_fit_a_chunk(monkeypatch):
     # Chunks of three: the program of the other tests here. The last of seven members has copies beside it.
     monkeypatch.setattr(_integrate, "CHUNK", 3)
     start = random_fields(7)
-    before = tasks.TRACES["solve"] if usual() else 0
+    before = _ensemble.TRACES["solve"] if usual() else 0
     found = solve(initial=start)
-    assert tasks.TRACES["solve"] == before
+    assert _ensemble.TRACES["solve"] == before
     assert found.num_members == 7 == len(found.outcome)
     for pick in ([0, 1, 2], [2, 3, 4], [4, 5, 6]):
         alone = solve(initial=start[pick])
@@ -242,7 +242,7 @@ def test_more_members_than_fit_a_chunk(monkeypatch):
 
 def test_another_number_is_no_other_program():
     usual(), solve(gaussians((0.6, np.array([0.9, 1.1, 1.3]))))
-    before = tasks.TRACES["solve"]
+    before = _ensemble.TRACES["solve"]
     for changes in (
         {"task": gaussians((0.5, 1.2), l2=0.1)},
         {"task": gaussians((0.6, np.array([0.8, 1.0, 1.2])))},
@@ -257,9 +257,9 @@ def test_another_number_is_no_other_program():
         {"task": gaussians(labels=(0, 2))},
     ):
         solve(**changes)
-    assert tasks.TRACES["solve"] == before
+    assert _ensemble.TRACES["solve"] == before
     solve(members=2)  # the power of it
-    assert tasks.TRACES["solve"] == before + 1
+    assert _ensemble.TRACES["solve"] == before + 1
 
 
 def test_dense_and_fourier_covariances_give_one_flow(monkeypatch):
@@ -308,7 +308,7 @@ class Toward(base.NeuronTheory):
             return Constant(jnp.asarray(stimulus.covariance() / 2))
 
 
-del _spec._registry["theory"]["toward"]  # or `best_for` would choose it in other tests
+del _registry.CLASSES["theory"]["toward"]  # or `best_for` would choose it in other tests
 
 
 def closed_form(task, start):
@@ -437,7 +437,7 @@ class Runaway(base.NeuronTheory):
         return Cube()
 
 
-del _spec._registry["theory"]["runaway"]
+del _registry.CLASSES["theory"]["runaway"]
 
 
 def test_a_member_that_runs_away_spoils_no_other():

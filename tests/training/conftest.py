@@ -7,7 +7,7 @@ import equinox as eqx
 import pytest
 
 import localfields as lf
-from localfields import _spec
+from localfields import _registry
 from localfields._prng import make_key
 from localfields.theory.base import EXACT, not_covered
 
@@ -39,7 +39,7 @@ def key(seed):
 def offer():
     """A function that offers a population gradient to `train(estimator="exact")`, until the test is over."""
     lf.theory.best_for  # noqa: B018  all theories are known before they are put aside
-    known = _spec._registry["theory"]
+    known = _registry.CLASSES["theory"]
     before = dict(known)
     for name in set(known) - {"best-known", "per-class"}:
         del known[name]

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import localfields as lf
-from localfields import _spec
+from localfields import _registry
 from localfields._prng import member_keys
 from localfields._spec import number
 from localfields.fields import Lattice, Real, declare
@@ -166,7 +166,7 @@ def faulty():
             return lf.marginals.Normal()
 
     yield Faulty
-    del _spec._registry["stimulus"]["faulty"]
+    del _registry.CLASSES["stimulus"]["faulty"]
 
 
 def test_a_member_that_meets_nan_stops_there(faulty, seed):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import localfields as lf
-from localfields import _spec
-from localfields.tasks import TRACES
+from localfields import _registry
+from localfields._ensemble import TRACES
 from localfields.training import estimators
 from localfields.training.estimators import (
     all_shifts,
@@ -318,7 +318,7 @@ def doubled():
             return 2 * super().readout(params, h, outputs)
 
     yield Doubled
-    del _spec._registry["network"]["doubled"]
+    del _registry.CLASSES["network"]["doubled"]
 
 
 def test_only_what_is_known_is_used(doubled):

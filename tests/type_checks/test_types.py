@@ -21,10 +21,11 @@ import pytest
 from docs.pages import ROOT, blocks, pages
 from hatchling.builders.wheel import WheelBuilder
 
-from localfields._spec import _HOMES, fields, registered
+from localfields._registry import HOMES
+from localfields._spec import fields, registered
 
 HERE = Path(__file__).parent
-CLASSES = [cls for family in _HOMES for cls in registered(family).values()]
+CLASSES = [cls for family in HOMES for cls in registered(family).values()]
 CLASSES = [cls for cls in CLASSES if cls.__module__.startswith("localfields.")]
 PYRIGHT = {
     "typeCheckingMode": "standard",

@@ -312,7 +312,7 @@ def theory_curves(experiment: Experiment) -> msg.TheoryCurves:
     """The flow of the best theory from the initial weights of the first members."""
     import jax
 
-    from ..tasks import initial_params
+    from .._ensemble import initial_params
     from ..theory import BestKnown, best_for, solve
 
     method: Any = experiment.method

@@ -14,7 +14,7 @@ COMMANDS = {
     "app": "Open the explorer in a browser: turn the gain and watch a receptive field being born.",
     "baseline": "Fit ICA, PCA, sparse coding, a Boltzmann machine or an autoencoder to samples.",
     "predict": "Say whether a field will become localized, where, when and why, without training.",
-    "reproduce": "Redraw the paper's figures and compare every published number with the exact one.",
+    "reproduce": "Redraw the paper's figures and compare each published number with the exact one.",
     "run": "Run an experiment, from a file or from options, and store its result.",
     "runs": "List, show, export, verify and remove stored runs.",
     "sample": "Draw samples of a stimulus, to a file or as a picture.",

@@ -13,7 +13,7 @@ DEFAULT_BLUR = "0,1"
 
 
 def leading_files(argv: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The files that a command line begins with, if its first word is a file and not one of `names`."""
+    """The files that a command line begins with; none if its first word is one of `names`."""
     from ..stimuli._load import SUFFIXES
 
     count = next((i for i, word in enumerate(argv) if word.startswith("-")), len(argv))
@@ -34,7 +34,7 @@ def data_options() -> dict[str, Option]:
     del options["data"], options["chosen"]
     labels = "one file: labels, one number per sample; each is a class"
     options["classes"] = Option(labels, options["classes"].metavar)
-    blur = f"one file: its samples blurred by each of these widths, in sites, are the classes (default: {DEFAULT_BLUR})"
+    blur = f"one file: blurs, in sites, each of which makes a class (default: {DEFAULT_BLUR})"
     return {"blur": Option(blur, "SIGMA,…"), **options}
 
 
@@ -78,6 +78,7 @@ def _widths(text: str) -> list[float]:
         widths = []
     if len(set(widths)) < max(2, len(widths)):
         raise InputError(
-            f"--blur must be two or more different widths, got {show(text)}. For example --blur 0,1."
+            f"--blur must be two or more different widths, got {show(text)}. "
+            "For example --blur 0,1."
         )
     return widths

@@ -105,7 +105,7 @@ def run_command(command: Command, argv: Sequence[str], prog: str) -> None:
         print(parser.format_help(), end="")
         return
     words = _join_values(argv, parser, prog)
-    # Intermixed, so that arguments may stand before and after options: `runs list a=1 --store x b=2`.
+    # Intermixed: arguments may stand before and after options, `runs list a=1 --store x b=2`.
     values, extra = parser.parse_known_intermixed_args(words)
     if extra:
         raise InputError(f"Unexpected argument {extra[0]!r}. See `{prog} --help`.")

@@ -1,4 +1,4 @@
-"""`localfields baseline`: the fields that an unsupervised method learns from samples of a stimulus."""
+"""`localfields baseline`: the fields that an unsupervised method learns from a stimulus."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ._data import leading_files
 from ._options import Command, field_options, given, run_one_of, working
 from ._run import OUTPUT, output_files, write_run
 
-ABOUT = """Fit an unsupervised method to samples of a stimulus, and say which of its fields are localized:
+ABOUT = """Fit an unsupervised method to samples of a stimulus, and say which fields are localized:
 
   localfields baseline ica kur --k 3
   localfields baseline ica mydata.npy
 
-A parameter with several values, as --xi 1,3, makes a mixture of classes, as a network is trained on."""
+A parameter with several values, as --xi 1,3, makes a mixture of classes, as for a network."""
 
 
 def run(argv: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ localized. Give the parameter in which they differ one value per class, label 0 
 
   localfields predict kur --k 10 --xi 1,3
 
-Or give files of your own data: one per class, one with --classes, or one whose blurs are the classes:
+Or give files of your own data: one per class, one with --classes, or one whose blurs are classes:
 
   localfields predict short.npy long.npy --out report.html"""
 
@@ -139,7 +139,7 @@ def _document(suffix: str, prediction: Any, starts: int, seed: int) -> str:
     return prediction_page(prediction)
 
 
-# -- pictures of plain characters -------------------------------------------------------------------------------
+# -- pictures of plain characters ------------------------------------------------------------
 
 
 def draw_field(field: Any, width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""`localfields reproduce`: figures and claims of the paper and its notes, in one folder and page."""
+"""`localfields reproduce`: figures and claims of the paper and its notes, on one page."""
 
 from __future__ import annotations
 

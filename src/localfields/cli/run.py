@@ -13,8 +13,8 @@ from ._run import OUTPUT, LiveTable, experiment_options, output_files, read_expe
 
 OPTIONS = {"store": STORE, **OUTPUT}
 
-ABOUT = """Run an experiment and store its result. Finished runs are reused; interrupted runs resume.
-From options, as of `localfields train`:
+ABOUT = """Run an experiment and store its result. Finished runs are reused; interrupted runs
+resume. From options, as of `localfields train`:
 
   localfields run nlgp --gain 100 --xi 1,3 --steps 2000
 

@@ -19,7 +19,7 @@ RUNS = Option("digests or their starts", "RUN", positional="*")
 
 def run(argv: Sequence[str]) -> None:
     """Offer what can be done with stored runs."""
-    about = "Stored runs: each is named by the digest of its specification; its first digits are enough."
+    about = "Stored runs. Each is named by its digest, of which the first digits are enough."
     run_one_of(COMMANDS, argv, "localfields runs", "action", about)
 
 
@@ -208,7 +208,7 @@ def _stimuli(spec: dict[str, Any]) -> str:
 
 
 def _name(value: Any) -> str:
-    """`nlgp` for a specification of type `stimulus/nlgp`; one without fields is stored as its name."""
+    """`nlgp` for the type `stimulus/nlgp`; specifications without fields are stored as names."""
     if isinstance(value, dict):
         value = value.get("type", "")
     return value.rpartition("/")[2] if isinstance(value, str) else ""

@@ -40,8 +40,8 @@ MOST_ROWS = 20  # of the table in the terminal
 # Where the options of each group are in an experiment: the axis of `--gain` is `stimuli.gain`.
 PATHS = {"stimulus": "stimuli.", "task": "task.", "network": "network.", "training": "method."}
 
-ABOUT = """Repeat an experiment over values of its options and over seeds. Any option of `localfields run`
-takes
+ABOUT = """Repeat an experiment over values of its options and over seeds. Any option of
+`localfields run` takes
 
   linspace:FROM:TO:COUNT   logspace:FROM:TO:COUNT   range:FROM:TO[:STEP]   values:A:B:C
 

@@ -35,7 +35,7 @@ def first_fields(members: int, seed: int = 0) -> np.ndarray:
     """The fields from which a seed starts, (member, neuron, site): for training on other data from the same start."""
     import jax
 
-    from ..tasks import initial_params
+    from .._ensemble import initial_params
 
     with jax.enable_x64(False):
         return np.asarray(initial_params(ROWS["Ising"].task, NETWORK, seed, members)["weights"])

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._ensemble import TRACES
 from ..networks.base import Params
-from ..tasks import TRACES
 from ..trajectory import inverse_participation_ratio
 
 MOST_STEPS = 200_000  # of the integrator, a member and pass

@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._ensemble import count_members, for_members, given_fields, initial_params
 from .._spec import Number, Row, Seeds
 from .._types import ArrayLike
 from ..errors import Said, refuse, unknown
 from ..networks import Network, SingleNeuron
-from ..tasks import Discrimination, count_members, for_members, given_fields, initial_params
+from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, localized_from, made_with
 from ._integrate import STAGE, Followed, is_stiff
 from .base import Theory

@@ -17,10 +17,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._ensemble import TRACES
 from ..errors import InputError, show, unknown_name
 from ..networks import Network
 from ..networks.base import Params
-from ..tasks import TRACES, Discrimination
+from ..tasks import Discrimination
 from ..trajectory import inverse_participation_ratio
 from .estimators import draw_classes, mean_loss, preactivations
 

@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+from .._ensemble import count_members, for_members, given_fields, initial_params
 from .._prng import STREAM, make_key, member_keys
 from .._spec import Count, Number, Seeds, swept_leaves
 from .._types import ArrayLike, RealLike, WholeLike, working_dtype
 from ..errors import InputError, shorten, show, unknown_name
 from ..networks import Network
-from ..tasks import Discrimination, count_members, for_members, given_fields, initial_params
+from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, made_with
 from . import fused
 from .engine import STATUS_NAMES, Program, Record, Setting, State, View, advance, observe

@@ -9,7 +9,7 @@ import pytest
 import scipy.special
 
 import localfields as lf
-from localfields import tasks
+from localfields import _ensemble
 from localfields.errors import InputError
 from localfields.theory import EffectiveFlow
 from localfields.theory.responses.amplifier import Amplifier
@@ -252,7 +252,7 @@ def descend(flow, start, rates):
 @functools.cache
 def path(name):
     """The first 20 units of flow time: one record a step."""
-    start = tasks.initial_params(TASK, SMALL, 0, STARTS)["weights"][:, 0]
+    start = _ensemble.initial_params(TASK, SMALL, 0, STARTS)["weights"][:, 0]
     return np.asarray(descend(THEORIES[name].flow(TASK, SMALL), start, RATES))
 
 
