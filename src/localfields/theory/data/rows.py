@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-import scipy.stats
 
 from ...lattice import distance
 from ...marginals import Empirical
@@ -198,14 +197,14 @@ def flatness(found: Measurements, heavy: bool) -> Flatness:
 
 def hotelling(value: np.ndarray, left: np.ndarray) -> float:
     """Chance that numbers are all zero, from their values without each of the groups, (group, number)."""
+    from scipy.stats import f  # late: it takes longer to import than the rest of the package
+
     groups, num = left.shape
     spread = (groups - 1) / groups * (left - left.mean(axis=0)).T @ (left - left.mean(axis=0))
     scale = np.sqrt(np.maximum(np.diag(spread), np.finfo(float).tiny))
     inverse = np.linalg.pinv(spread / np.outer(scale, scale), rcond=1e-9, hermitian=True)
     square = float((value / scale) @ inverse @ (value / scale))
-    return float(
-        scipy.stats.f.sf(square * (groups - num) / (num * (groups - 1)), num, groups - num)
-    )
+    return float(f.sf(square * (groups - num) / (num * (groups - 1)), num, groups - num))
 
 
 def ising_coupling(row: np.ndarray) -> float:

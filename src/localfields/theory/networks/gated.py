@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from ..._spec import Count, Row, declare
 from ..._types import Whole
@@ -143,6 +142,8 @@ class GatedSolution:
 
     def time_to(self, fraction: float) -> float:
         """Flow time at which the loss has fallen by this fraction of all that it will, from fields of zeros."""
+        from scipy.optimize import brentq
+
         values, vectors, ends = self._modes
         gains = values * ends**2
         if not 0 < fraction < 1:
@@ -164,8 +165,8 @@ class GatedSolution:
             low -= 1
         while left(high) > 0:
             high += 1
-        found: Any = scipy.optimize.brentq(left, low, high, xtol=1e-13)
-        return math.exp(found)
+        log_time: Any = brentq(left, low, high, xtol=1e-13)
+        return math.exp(log_time)
 
     def _start(self, initial: Any) -> np.ndarray:
         fields = (self.neurons, *self.shape)
