@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import lattice as lattice
     from . import marginals as marginals
     from . import networks as networks
+    from . import plots as plots
     from . import stimuli as stimuli
     from . import theory as theory
     from ._spec import from_json as from_json
@@ -50,6 +51,7 @@ _rooms = (
     "lattice",
     "marginals",
     "networks",
+    "plots",
     "stimuli",
     "theory",
 )

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 import pytest
+from localfields.plots.comparison import draw_comparison, save_comparison
 
 import localfields as lf
 from localfields.analysis import Comparison, compare, onset_times
 from localfields.analysis.compare import _check, fields_at
-from localfields.plots.comparison import draw_comparison, save_comparison
 from localfields.trajectory import Outcome, Trajectory, inverse_participation_ratio, localized_from
 
 OK = Outcome("ok", -1)

@@ -12,7 +12,7 @@ from localfields.app.diagram import Cell, Diagram, cell_limits
 from localfields.app.limits import Limits
 from localfields.app.phase import HeatMap, cell_link, cell_table, ipr_text, theory_text
 from localfields.app.state import from_query
-from localfields.plots.stimulus import GRAY, ORANGE
+from localfields.plots._style import GRAY, ORANGE
 
 DIAGRAM = Diagram.of({"stimulus": "nlgp", "x": "0.1;1;10", "y": "1;4"})
 

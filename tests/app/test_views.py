@@ -10,7 +10,7 @@ from localfields.app import messages as msg
 from localfields.app.live_run import LiveRun
 from localfields.app.views import DataView, Picture, RunView, TimeSeries, tiled
 from localfields.experiments.texts import experiment_of
-from localfields.plots.stimulus import BLUE, GREEN, ORANGE
+from localfields.plots._style import BLUE, GREEN, ORANGE
 
 RING = {"stimulus": "nlgp", "xi": "1,3", "gain": "100", "steps": "40", "members": "2"}
 MEMBERS, RECORDS, NEURONS, SITES = 2, 5, 3, 40

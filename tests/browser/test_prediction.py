@@ -56,11 +56,11 @@ def test_it_loads_alone_and_fits(browser, page_file, width, scheme):  # noqa: F8
 
 def test_legends_stay_inside_their_panels():
     """Also where everything is nearly zero, or a class bends far: no legend beyond the axes, or over a curve's end."""
-    from localfields.plots.data import data_figure
+    from matplotlib.figure import Figure
 
     for law in (lf.stimuli.Gaussian((12,), xi=1), lf.stimuli.NLGP((12,), xi=1, gain=100)):
         task = lf.data.blurs(lf.stimuli.Samples(np.asarray(law.sample(0, 400))), (0, 1))
-        figure = data_figure(lf.predict(task))
+        figure = lf.plots.prediction(lf.predict(task), ax=Figure)[0].figure
         figure.draw_without_rendering()
         legends = [(ax, ax.get_legend()) for ax in figure.axes if ax.get_legend() is not None]
         assert len(legends) >= 4

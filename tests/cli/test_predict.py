@@ -10,11 +10,11 @@ import math
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import localfields as lf
 from localfields.cli import main
 from localfields.cli.predict import draw_field
-from localfields.plots.prediction import prediction_figure
 from localfields.trajectory import localized_from
 
 LINE = "predict kur --shape 12 --k 10 --xi 0.5,1 --starts 3 --seed 5"
@@ -218,7 +218,7 @@ def test_a_field_that_is_not_finite_is_not_drawn():
 
 def boxes(figure):
     """Where on the page words and numbers are."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     texts = [figure._suptitle]
     for ax in figure.axes:
         if not ax.axison:
@@ -287,6 +287,11 @@ TASKS = {
 }
 
 
+def prediction_figure(prediction):
+    """The figure that the command draws."""
+    return lf.plots.prediction(prediction, ax=Figure)[0].figure
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_no_words_of_the_page_overlap(name, asked):
     task = lf.Discrimination(*TASKS[name](lf.stimuli))
@@ -294,7 +299,7 @@ def test_no_words_of_the_page_overlap(name, asked):
     assert_legible(figure)
     covariance, law, amplifier, fields, ipr = figure.axes[:5]
     assert len(covariance.get_legend().get_texts()) == len(task.stimuli)
-    assert bool(fields.images) == (len(task.shape) == 2) and bool(fields.lines) == (
+    assert bool(fields.images) == (len(task.shape) == 2) and bool(fields.collections) == (
         len(task.shape) == 1
     )
     names = [text.get_text() for text in ipr.get_legend().get_texts()]
@@ -321,8 +326,8 @@ def test_the_page_of_the_flow(asked):
     first = figure.axes[0].lines[1:]
     for line, stimulus in zip(first, task.stimuli, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), stimulus.covariance()[:7])
-    last = figure.axes[3].lines[-1]
-    np.testing.assert_array_equal(last.get_ydata(), prediction.field)
+    last = figure.axes[3].collections[0].get_segments()[-1]
+    np.testing.assert_array_equal(last[:, 1], prediction.field)
 
 
 def test_words_that_overlap_are_caught(asked):
@@ -394,12 +399,11 @@ def test_a_file_is_replaced_when_asked(quick, folder):
 
 
 def test_a_page_that_fails_leaves_nothing_half_drawn(quick, folder, monkeypatch):
-    def half(path, content):
-        with path.open("wb") as file:
-            file.write(content[: len(content) // 2])
+    def half(figure, path, **options):
+        path.write_bytes(b"half")
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", half)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
     with pytest.raises(RuntimeError):
         main([*LINE.split(), "--plot"])
     assert list(folder.iterdir()) == []

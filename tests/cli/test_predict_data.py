@@ -13,7 +13,7 @@ import pytest
 
 import localfields as lf
 from localfields.cli import main
-from localfields.plots.data import prediction_page
+from localfields.plots._pages import prediction_page
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import pkgutil
 
 # Rooms that export what they offer, and modules that are rooms themselves.
 PAGES = {
@@ -36,13 +35,6 @@ ALSO = {
 def public_names(room):
     """Full names of what a room offers: what a package exports and a module defines."""
     module = importlib.import_module(f"localfields.{room}")
-    if room == "plots":
-        parts = [
-            importlib.import_module(f"{module.__name__}.{one.name}")
-            for one in pkgutil.iter_modules(module.__path__)
-            if not one.name.startswith("_")
-        ]
-        return [name for part in parts for name in _defined(part)]
     if hasattr(module, "__path__") and room not in ("cli", "app"):
         own = f"{module.__name__}."
         exported = [

@@ -62,7 +62,8 @@ def _language(given, text):
 def prose(path):
     """A page without its blocks, code and addresses: what is read as words. Lines keep their numbers."""
     text = path.read_text(encoding="utf-8")
-    for pattern in (r"^```.*?^```$", r"<!--.*?-->", r"`[^`]+?`", r"\]\([^)]*\)", r"https?://\S+"):
+    code = (r"^```.*?^```$", r"<!--.*?-->", r"`[^`]+?`", r"^::: \S+$")
+    for pattern in (*code, r"\]\([^)]*\)", r"https?://\S+"):
         text = re.sub(
             pattern, lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL
         )

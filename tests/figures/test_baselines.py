@@ -23,7 +23,7 @@ from localfields.figures.baselines import (
     kurtosis_of,
     task_of,
 )
-from localfields.plots.stimulus import BLUE, ORANGE
+from localfields.plots._style import BLUE, ORANGE
 
 from .altered import bumps, waves, with_neurons
 from .test_make import TOY

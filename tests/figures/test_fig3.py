@@ -75,7 +75,7 @@ def test_marginals_and_amplifiers_are_those_of_the_row(figure):
         (panels[1, 0], normal_density),  # at gain 0.01 to three digits
         (panels[2, 0], lambda x: (kur_cdf(x + 1e-4, 5.0) - kur_cdf(x - 1e-4, 5.0)) / 2e-4),
     ):
-        x, drawn = line(ax, "law")
+        x, drawn = line(ax, "marginal")
         np.testing.assert_allclose(drawn, density(x), atol=1e-3)
         x, normal = line(ax, "normal")
         np.testing.assert_allclose(normal, normal_density(x), atol=1e-6)

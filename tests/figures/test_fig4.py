@@ -6,7 +6,7 @@ from drawn import legend, level, lines, over_time
 from scipy.optimize import minimize_scalar
 
 from localfields.figures.fig4 import FIGURE, LAWS, centered, experiments, fit_sinusoid
-from localfields.plots.stimulus import BLUE, GREEN, ORANGE
+from localfields.plots._style import BLUE, GREEN, ORANGE
 from localfields.stimuli import EllipticalExtreme, EllipticalShell, StudentT
 
 from .altered import bumps, with_fields

@@ -22,7 +22,7 @@ from localfields.figures.fig5 import (
     experiments,
     half_height,
 )
-from localfields.plots.stimulus import BLUE, GRAY, GREEN, ORANGE
+from localfields.plots._style import BLUE, GRAY, GREEN, ORANGE
 from localfields.training.estimators import orbit, orbit_extra, sampled
 
 TRAINED = ("nlgp", "kur", "nlgp at kur's kurtosis")

@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 
 from localfields.figures.base import Results
 from localfields.figures.fig6 import FIGURE, ICA, MODELS
-from localfields.plots.stimulus import BLUE, GREEN, ORANGE
+from localfields.plots._style import BLUE, GREEN, ORANGE
 from localfields.stimuli import Kur
 
 from .altered import bumps, waves, with_neurons

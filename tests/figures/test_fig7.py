@@ -8,7 +8,7 @@ from drawn import ipr, legend, lines, over_time
 
 from localfields.figures.base import Results
 from localfields.figures.fig7 import FIGURE, RATES, TRAINS, at_rate, frequencies
-from localfields.plots.stimulus import BLUE, ORANGE
+from localfields.plots._style import BLUE, ORANGE
 from localfields.stimuli import Kur
 
 from .altered import bumps, waves, with_neurons

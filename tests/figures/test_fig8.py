@@ -5,7 +5,7 @@ import pytest
 from drawn import ipr, legend, level, lines, upright
 
 from localfields.figures.fig8 import FIGURE, GAUSSIAN, SHARP, bump_at, experiments, shown, task
-from localfields.plots.stimulus import BLUE, GREEN, ORANGE
+from localfields.plots._style import BLUE, GREEN, ORANGE
 
 from .altered import bumps, waves, with_fields
 

@@ -24,7 +24,7 @@ from localfields.figures.images import (
     lobes,
     task_of,
 )
-from localfields.plots.stimulus import BLUE, GRAY, GREEN, ORANGE
+from localfields.plots._style import BLUE, GRAY, GREEN, ORANGE
 
 from .altered import bumps, with_neurons
 

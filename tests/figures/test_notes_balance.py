@@ -22,7 +22,7 @@ from localfields.figures.notes_balance import (
     starts,
 )
 from localfields.figures.notes_populations import GAIN, task_of
-from localfields.plots.stimulus import BLUE, GRAY, ORANGE
+from localfields.plots._style import BLUE, GRAY, ORANGE
 from localfields.stimuli import NLGP
 
 

@@ -9,7 +9,7 @@ from drawn import legend, line, lines
 
 from localfields.figures.base import Results
 from localfields.figures.notes_flipping import FIGURE, GAINS, LONG, NOTE
-from localfields.plots.stimulus import BLUE, GREEN, ORANGE
+from localfields.plots._style import BLUE, GREEN, ORANGE
 
 
 def rows(results):

@@ -9,7 +9,7 @@ from drawn import legend, level, line
 from localfields.analysis import fit_gabor, uncertainty
 from localfields.figures.base import Results
 from localfields.figures.notes_gabor import ERF, FIGURE, RELU, experiments, fields_by_gain, gains
-from localfields.plots.stimulus import BLUE, ORANGE
+from localfields.plots._style import BLUE, ORANGE
 
 X = np.arange(40) - 20
 

@@ -16,7 +16,7 @@ from localfields.figures.notes_gates import (
     sites,
     spectra,
 )
-from localfields.plots.stimulus import BLUE, GRAY, ORANGE
+from localfields.plots._style import BLUE, GRAY, ORANGE
 
 from .altered import waves, with_fields
 

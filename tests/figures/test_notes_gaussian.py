@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from localfields.figures.base import Results
 from localfields.figures.notes_gaussian import FIGURE, QUIET, TRAINED, task
 from localfields.lattice import matrix
-from localfields.plots.stimulus import BLUE, GRAY, ORANGE
+from localfields.plots._style import BLUE, GRAY, ORANGE
 
 
 def flow_from(field, times):

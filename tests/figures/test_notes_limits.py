@@ -16,7 +16,7 @@ from localfields.figures.notes_limits import (
     pull,
     solved,
 )
-from localfields.plots.stimulus import BLUE, ORANGE
+from localfields.plots._style import BLUE, ORANGE
 
 from .altered import with_fields
 

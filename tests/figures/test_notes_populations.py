@@ -25,7 +25,7 @@ from localfields.figures.notes_populations import (
     task_of,
 )
 from localfields.lattice import matrix
-from localfields.plots.stimulus import BLUE, ORANGE
+from localfields.plots._style import BLUE, ORANGE
 from localfields.stimuli import NLGP
 
 X = np.arange(SITES)

@@ -10,7 +10,7 @@ from drawn import error_bars, level, line, lines
 from localfields.figures import all_figures
 from localfields.figures import notes_reduced as reduced
 from localfields.figures.base import Results
-from localfields.plots.stimulus import BLUE, GREEN, ORANGE
+from localfields.plots._style import BLUE, GREEN, ORANGE
 
 
 @pytest.fixture(scope="module")

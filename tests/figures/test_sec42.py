@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 from scipy.stats import beta
 
 from localfields.figures.sec42 import FIGURE, apart, counts, experiments, first_fields, interval
-from localfields.plots.stimulus import BLUE, GRAY, GREEN, ORANGE
+from localfields.plots._style import BLUE, GRAY, GREEN, ORANGE
 
 from .altered import bumps, with_fields
 

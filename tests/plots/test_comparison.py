@@ -5,15 +5,8 @@ import pytest
 from drawn import dots, ipr, level, lines
 from matplotlib.figure import Figure
 
-from localfields.analysis import compare
-from localfields.plots.comparison import (
-    draw_agreement,
-    draw_comparison,
-    draw_localization,
-    draw_pair,
-    draw_peaks,
-)
-from localfields.plots.stimulus import BLUE, GREEN, ORANGE
+import localfields as lf
+from localfields.plots._style import BLUE, GREEN, ORANGE
 
 from .canned import canned_trajectory
 
@@ -35,13 +28,17 @@ def pair():
     """Five members: two peaks on the same site, one beside it around the ring, two far away."""
     first = growing([0, 5, 10, 15, 3], [1, 2, 3, 4, 5])
     second = growing([19, 5, 14, 15, 9], [2, 3, 4, 5, 6], amplitude=2.0)
-    return first, second, compare(first, second)
+    return first, second
 
 
-def test_fields_are_solid_and_dashed_at_milestones_of_the_first(pair):
-    first, second, found = pair
-    ax = Figure().subplots()
-    draw_pair(ax, first, second, found, member=3)
+@pytest.fixture
+def panels(pair):
+    """Fields, agreement, localization and peaks; the field is that of the fourth member."""
+    return lf.plots.comparison(*pair, member=3, ax=Figure)
+
+
+def test_fields_are_solid_and_dashed_at_milestones_of_the_first(pair, panels):
+    (first, second), ax = pair, panels[0]
     curves = [one for one in ax.lines if len(one.get_xdata()) == 20]
     solid, dashed = (
         [one for one in curves if one.get_linestyle() == style] for style in ("-", "--")
@@ -53,13 +50,11 @@ def test_fields_are_solid_and_dashed_at_milestones_of_the_first(pair):
         np.testing.assert_allclose(one.get_ydata(), first.weights[3, record, 0])
         np.testing.assert_allclose(other.get_ydata(), second.weights[3, record, 0])
         assert one.get_color() is not None and tuple(one.get_color()) == tuple(other.get_color())
-    assert ax.get_title("left") == "member 3"
+    assert ax.get_title("left") == "a   member 3"
 
 
-def test_agreement_is_median_and_middle_of_members(pair):
-    first, second, found = pair
-    ax = Figure().subplots()
-    draw_agreement(ax, found)
+def test_agreement_is_median_and_middle_of_members(pair, panels):
+    (first, second), ax = pair, panels[1]
     a, b = (run.weights[:, :, 0] for run in (first, second))
     norms = np.linalg.norm(a, axis=2), np.linalg.norm(b, axis=2)
     distance = np.linalg.norm(a - b, axis=2) / norms[0]
@@ -79,10 +74,8 @@ def test_agreement_is_median_and_middle_of_members(pair):
     assert names == ["relative ℓ2 distance", "cosine"]
 
 
-def test_ratios_and_onsets_of_both(pair):
-    first, second, found = pair
-    ax = Figure().subplots()
-    draw_localization(ax, found)
+def test_ratios_and_onsets_of_both(pair, panels):
+    (first, second), ax = pair, panels[2]
     assert level(ax, style=":") == 4 / 22
     # The ratio of a wave is 1.5/N, that of a site 1; between records it is taken to be a straight line.
     late = (4 / 22 - 1.5 / 20) / (1 - 1.5 / 20) - 1
@@ -101,12 +94,11 @@ def test_ratios_and_onsets_of_both(pair):
     assert said == [f"onset {3 + late:.3g}", f"onset {4 + late:.3g}"]
 
 
-def test_peaks_of_the_first_are_across_and_those_of_the_second_up(pair):
-    ax = Figure().subplots()
-    draw_peaks(ax, pair[2])
+def test_peaks_of_the_first_are_across_and_those_of_the_second_up(panels):
+    ax = panels[3]
     points, _ = dots(ax.collections[-1])
     assert sorted(points.tolist()) == [[0, 19], [3, 9], [5, 5], [10, 14], [15, 15]]
-    assert ax.get_title("left") == "final peaks: 2 of 5 exact, 3 within ±1"
+    assert ax.get_title("left") == "d   final peaks: 2 of 5 exact, 3 within ±1"
     assert ax.get_xlabel().startswith("site, ") and ax.get_ylabel().startswith("site, ")
 
 
@@ -118,8 +110,10 @@ def test_peaks_on_a_torus_are_how_far_apart_they_are():
 
     first = canned_trajectory(np.array([[[at((0, 0))]] * 2, [[at((2, 3))]] * 2]))
     second = canned_trajectory(np.array([[[at((5, 2))]] * 2, [[at((4, 3))]] * 2]))
-    ax = Figure().subplots()
-    draw_peaks(ax, compare(first, second))
+    pictures, *_, ax = lf.plots.comparison(first, second, member=1, ax=Figure)
+    shown = np.ma.filled(pictures.images[0].get_array(), np.nan)
+    np.testing.assert_array_equal(shown[:, :8], first.weights[1, -1, 0])
+    np.testing.assert_array_equal(shown[:, -8:], second.weights[1, -1, 0])
     points, _ = dots(ax.collections[-1])
     assert sorted(points.tolist()) == [[0, 2], [2, -1]]  # across and down, the short way around
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("sites apart, across", "sites apart, down")
@@ -128,7 +122,9 @@ def test_peaks_on_a_torus_are_how_far_apart_they_are():
 
 
 def test_four_panels_in_order(pair):
-    axes = draw_comparison(Figure(), pair[0], pair[1], member=2)
+    axes = Figure().subplots(2, 2)
+    drawn = lf.plots.comparison(*pair, member=2, ax=axes)
+    assert list(drawn) == list(axes.flat)
     titles = [ax.get_title("left") for ax in axes.flat]
     assert [title[0] for title in titles] == list("abcd")
     assert titles[0] == "a   member 2" and titles[1] == "b   agreement" and titles[2] == "c   IPR"

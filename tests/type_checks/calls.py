@@ -130,3 +130,8 @@ def verbs() -> None:
     lf.run_or_load(lf.Experiment(task), "runs")
     lf.data.sources(np.eye(8), "other.npy", preprocess="scale", symmetry="shifts")
     lf.data.blurs(stimuli.ImagePatches(), (0.5, 2))
+    # Every plot returns axes of matplotlib's own type.
+    lf.plots.fields(run, member=1).set_title("a field")
+    lf.plots.ipr(run, ax=lf.plots.loss(run)).get_ylabel()
+    lf.plots.comparison(run, flow)[0].set_title("compared")
+    lf.plots.stimulus(stimuli.Ising(40), num=100, seed=1)

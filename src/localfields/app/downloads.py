@@ -72,10 +72,14 @@ class RunFile(RequestHandler):
 
 def make_file(run: Trajectory, suffix: str) -> bytes:
     """A trajectory as the bytes of a file."""
-    from ..plots.trajectory import save_overview
+    from .. import plots
+    from ..plots._style import save_picture
     from ..store.export import export
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"run.{suffix}"
-        (export if suffix == "nc" else save_overview)(run, path)
+        if suffix == "nc":
+            export(run, path)
+        else:
+            save_picture(path, plots.overview, run)
         return path.read_bytes()

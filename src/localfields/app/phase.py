@@ -27,7 +27,7 @@ from bokeh.plotting import figure
 
 from ..errors import InputError
 from ..experiments.texts import command_of
-from ..plots.stimulus import GRAY, ORANGE
+from ..plots._style import GRAY, ORANGE
 from .controls import safe_names
 from .diagram import (
     CELL_TEXTS,

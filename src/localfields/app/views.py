@@ -11,7 +11,7 @@ from bokeh.models.glyphs import Image, Line, MultiLine, Segment, VArea
 from bokeh.palettes import RdBu11, Viridis256
 from bokeh.plotting import figure
 
-from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE
 from .live_run import LiveRun
 from .messages import TaskSummary, TheoryCurves
 

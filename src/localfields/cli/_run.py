@@ -80,26 +80,27 @@ def output_files(
 
 def show_run(run: Any, target: Path | None, picture: Path | None) -> None:
     """Print a run and how long it took, and write what was asked for."""
-    from ..plots.trajectory import save_overview
+    from ..plots import overview
 
     compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
     compilation = "" if compiled is None else f"compiled in {compiled:.1f} s, "
     print(f"{run}\n  {compilation}ran in {seconds:.1f} s")
-    write_run(run, target, picture, save_overview)
+    write_run(run, target, picture, overview)
 
 
 def write_run(
-    run: Any, target: Path | None, picture: Path | None, save: Callable[[Any, Path], Any]
+    run: Any, target: Path | None, picture: Path | None, plot: Callable[..., Any]
 ) -> None:
-    """Write the result and the picture that `save` draws, where they are asked for."""
+    """Write the result and the picture that `plot` draws, where they are asked for."""
     from .._files import publish
+    from ..plots._style import save_picture
     from ..store.export import export
 
     if target is not None:
         export(run, target, overwrite=True)  # `output_files` has checked that this is allowed
         print(f"wrote {target}")
     if picture is not None:
-        publish(picture, lambda path: save(run, path))
+        publish(picture, lambda path: save_picture(path, plot, run))
         print(f"drew {picture}")
 
 

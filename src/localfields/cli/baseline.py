@@ -85,7 +85,7 @@ def _read_classes(cls: Any, texts: dict[str, str]) -> list[Any]:
 
 def _fit(task: Any, method: Any, out: str, plot: bool, overwrite: bool) -> None:
     from ..experiments import Experiment
-    from ..plots.baselines import save_fields
+    from ..plots import final_fields
 
     names = name_of(type(method.baseline)), name_of(type(task.stimuli[0]))
     target, picture = output_files("-".join(names), out, plot, overwrite)
@@ -93,7 +93,7 @@ def _fit(task: Any, method: Any, out: str, plot: bool, overwrite: bool) -> None:
     with working(f"fitting {names[0]} to {method.samples} samples"):
         run = Experiment(task, method=method).run()
     _print(run, method)
-    write_run(run, target, picture, save_fields)
+    write_run(run, target, picture, final_fields)
 
 
 def _print(run: Any, method: Any) -> None:

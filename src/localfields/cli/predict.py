@@ -109,9 +109,10 @@ def _predict(
         publish(target, lambda path: path.write_text(content, encoding="utf-8"))
         print(f"wrote {target}")
     if picture is not None:
-        from ..plots.data import prediction_picture
+        from .. import plots
+        from ..plots._style import save_picture
 
-        publish(picture, lambda path: path.write_bytes(prediction_picture(prediction)))
+        publish(picture, lambda path: save_picture(path, plots.prediction, prediction))
         print(f"drew {picture}")
 
 
@@ -134,7 +135,7 @@ def _document(suffix: str, prediction: Any, starts: int, seed: int) -> str:
         settings = {"localfields": __version__, "starts": starts, "seed": seed}
         document = {**settings, **prediction.to_json()}
         return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    from ..plots.data import prediction_page
+    from ..plots._pages import prediction_page
 
     return prediction_page(prediction)
 

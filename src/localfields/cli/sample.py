@@ -60,9 +60,10 @@ def _sample(stimulus: Any, num: str, seed: str, out: str, plot: bool, overwrite:
         publish(target, lambda path: _write(path, x, stimulus, start))
         print(f"wrote {count} samples of {stimulus.size} sites to {target}")
     if picture is not None:
-        from ..plots.stimulus import save_overview
+        from .. import plots
+        from ..plots._style import save_picture
 
-        publish(picture, lambda path: save_overview(stimulus, x, path))
+        publish(picture, lambda path: save_picture(path, plots.stimulus, stimulus, x))
         print(f"drew {picture}")
     if target is None and picture is None:
         _summarize(stimulus, x)

@@ -10,6 +10,8 @@ import numpy as np
 from ..baselines import PCA, RBM, Autoencoder, Baseline, FastICA, SparseCoding
 from ..experiments import Experiment, Fit, Training
 from ..networks import SingleNeuron
+from ..plots._fields import draw_sheet, draw_stack
+from ..plots._style import EXTENDED, LOCALIZED, SMALL, new_figure
 from ..stimuli import NLGP, EllipticalShell, ImagePatches, Ising, Kur, Stimulus
 from ..stimuli.preprocess import Center, ContrastNormalize
 from ..stimuli.preprocess import Scale as ScaleStep
@@ -151,12 +153,7 @@ def kurtosis_of(task: Discrimination) -> str:
 
 def draw(results: Results) -> Any:
     """A few fields of every method on every stimulus; below, the ratio of every field."""
-    from matplotlib.figure import Figure
-
-    from ..plots.baselines import LOCALIZED, SPREAD_OUT, draw_sheet, draw_stack
-    from ..plots.fields import SMALL
-
-    figure: Any = Figure(figsize=(12, 11.2), layout="constrained")
+    figure: Any = new_figure(12, 11.2)
     heights = [1.0] * len(METHODS) + [1.35]
     grid = figure.subplots(len(heights), len(STIMULI), height_ratios=heights)
     for row, method in enumerate(METHODS):
@@ -172,7 +169,7 @@ def draw(results: Results) -> Any:
                 ax.text(
                     0.5, 1.3, head, transform=ax.transAxes, fontsize=9, ha="center", va="bottom"
                 )
-            ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else SPREAD_OUT)
+            ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else EXTENDED)
         label = f"{method}\n({len(fields_of(results, method, HEAVY))} fields)"
         grid[row, 0].text(
             -0.16,
@@ -190,8 +187,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_ratios(ax: Any, results: Results, stimulus: str, labels: bool) -> None:
-    from ..plots.baselines import LOCALIZED, SPREAD_OUT
-    from ..plots.fields import SMALL
 
     generator = np.random.default_rng(0)  # only spreads points that would cover each other
     size = int(np.prod(results[f"{NETWORK}, {stimulus}"].shape))
@@ -199,7 +194,7 @@ def _draw_ratios(ax: Any, results: Results, stimulus: str, labels: bool) -> None
     for place, method in enumerate(METHODS):
         values = ratios(results, method, stimulus)
         height = -place + generator.uniform(-0.22, 0.22, values.size)
-        colors = np.where(values > bound, LOCALIZED, SPREAD_OUT)
+        colors = np.where(values > bound, LOCALIZED, EXTENDED)
         ax.scatter(np.maximum(values, 1 / size), height, s=7, c=colors.tolist(), alpha=0.6, lw=0)
     ax.axvline(bound, color="black", ls="--", lw=0.8)
     ax.set(xscale="log", xlim=(0.9 / size, 1.1), ylim=(0.5 - len(METHODS), 0.5))

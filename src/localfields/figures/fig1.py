@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import plots
 from ..baselines import FastICA
 from ..experiments import Experiment, Fit, Training
 from ..networks import Committee
+from ..plots._style import BLUE, GREEN, ORANGE, SMALL, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
@@ -55,17 +57,12 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
 
 def draw(results: Results) -> Any:
     """Both sheets of fields as published; the ratio of every field below, which is ours."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import SMALL, draw_pictures
-    from ..plots.stimulus import BLUE, GREEN, ORANGE
-
     committee, ica = results["committee"], results["ICA"]
-    figure = Figure(figsize=(11, 6.4), layout="constrained")
+    figure = new_figure(11, 6.4)
     axes = figure.subplots(2, 2, height_ratios=(3.2, 1), width_ratios=(1, 1))
-    draw_pictures(axes[0, 0], ica.final[0], columns=10)
+    plots.pictures(ica.final[0], columns=10, ax=axes[0, 0])
     axes[0, 0].set_title(_title("ICA", ica, "components"), fontsize=10)
-    draw_pictures(axes[0, 1], committee.final[0], columns=5)
+    plots.pictures(committee.final[0], columns=5, ax=axes[0, 1])
     axes[0, 1].set_title(_title("committee (SCM)", committee, "neurons"), fontsize=10)
 
     ax = axes[1, 0]

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import plots
 from ..marginals import Algebraic, ErfNormal, TwoPoint
+from ..plots._style import GREEN, new_figure
 from ..stimuli import NLGP, Ising, Kur, Stimulus
 from .base import Claim, PaperFigure, Results, printed, rounds_to, verdict
 
@@ -23,11 +25,7 @@ MODELS: dict[str, tuple[Stimulus, Stimulus]] = {
 
 def draw(results: Results) -> Any:
     """Three rows of four panels."""
-    from matplotlib.figure import Figure
-
-    from ..plots.stimulus import BLUE, GREEN, draw_covariance, draw_marginal, draw_sample
-
-    figure = Figure(figsize=(11, 6), layout="constrained")
+    figure = new_figure(11, 6)
     axes = figure.subplots(3, 4, width_ratios=(1.3, 1.3, 1, 1))
     titles = ("long lengthscale", "short lengthscale", "covariance (long)", "marginal")
     for place, title in enumerate(titles):
@@ -38,17 +36,16 @@ def draw(results: Results) -> Any:
             np.asarray(model.sample(seed, DRAWS))
             for seed, model in ((2 * number, long), (2 * number + 1, short))
         )
-        draw_sample(row[0], x_long[0], long.shape, BLUE)
-        draw_sample(row[1], x_short[0], short.shape, GREEN)
+        plots.sample(x_long[0], ax=row[0])
+        plots.sample(x_short[0], color=GREEN, ax=row[1])
         limit = 1.15 * max(np.abs(x_long[0]).max(), np.abs(x_short[0]).max())
         for ax in row[:2]:
             ax.set_ylim(-limit, limit)
-            ax.set_xlabel("site")
-        draw_covariance(row[2], long, x_long)
-        draw_marginal(row[3], long, x_long)
+        plots.covariance(long, x_long, ax=row[2])
+        plots.marginal(long, x_long, ax=row[3])
         row[0].set_ylabel(name, fontsize=11)
-    axes[0, 2].legend(frameon=False, fontsize=8)
-    axes[0, 3].legend(frameon=False, fontsize=8)
+    for ax in axes[1:, 2:].flat:
+        ax.get_legend().remove()
     for ax in axes[:2].flat:
         ax.set_xlabel("")
     return figure

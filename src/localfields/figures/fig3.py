@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import plots
 from ..analysis.compare import compare
 from ..experiments import Experiment, Solution, Training
 from ..networks import SingleNeuron
+from ..plots._fields import draw_over_time
+from ..plots._style import GRAY, GREEN, ORANGE, SMALL, add_time_bar, new_figure
 from ..stimuli import NLGP, Ising, Kur, Stimulus
 from ..tasks import Discrimination
 from ..theory import Amplifier, EffectiveFlow, ExactIsing, Theory
@@ -103,18 +106,12 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
 
 def draw(results: Results) -> Any:
     """Three rows: marginal, amplifier, training and the flow of the Taylor φ as published, then two flows of ours."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import SMALL, add_time_bar
-    from ..plots.prediction import draw_law
-    from ..plots.stimulus import GREEN
-
-    figure = Figure(figsize=(12, 6.4), layout="constrained")
+    figure = new_figure(12, 6.4)
     axes = figure.subplots(3, 6, width_ratios=(0.8, 0.9, 1.1, 1.1, 1.1, 1.1))
     for number, (name, row) in enumerate(ROWS.items()):
         law = row.classes[1].marginal()
         assert law is not None
-        draw_law(axes[number, 0], law)
+        plots.density(law, ax=axes[number, 0])
         if legend := axes[number, 0].get_legend():
             legend.remove()
         axes[number, 0].set_ylabel(name, fontsize=10)
@@ -152,8 +149,6 @@ def draw(results: Results) -> Any:
 
 def _draw_amplifier(ax: Any, row: Row, legend: bool) -> None:
     """φ on [−1, 1] with the straight line of normal data and the third-order Taylor polynomial, as in the paper."""
-    from ..plots.stimulus import GRAY, ORANGE
-
     law = row.classes[1].marginal()
     assert law is not None
     amplifier, a = Amplifier(law), np.linspace(-1, 1, 401)
@@ -186,8 +181,6 @@ def _key(ax: Any) -> Any:
 
 def _draw_flows(axes: Any, results: Results, name: str) -> None:
     """Fields of the first member over flow time, with their last IPR; one scale for the row."""
-    from ..plots.fields import draw_over_time
-
     limits = []
     for ax, kind in zip(axes, ("training", "Taylor", "exact φ", "best"), strict=True):
         run = results[f"{name}: {kind}"]

@@ -11,6 +11,8 @@ import numpy as np
 from ..analysis.sinusoid import SinusoidFit, fit_sinusoid
 from ..experiments import Experiment, Solution, Training
 from ..networks import SingleNeuron
+from ..plots._fields import draw_over_time
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, add_time_bar, new_figure, time_colors
 from ..stimuli import EllipticalExtreme, EllipticalShell, StudentT
 from ..tasks import Discrimination
 from ..theory import LinearResponse, winning_mode
@@ -128,13 +130,9 @@ def errors(run: Trajectory, share: float = 1.0) -> np.ndarray:
 
 def draw(results: Results) -> Any:
     """The paper's three panels, and below them the error of the fit over time."""
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from ..plots.fields import SMALL, add_time_bar, draw_over_time, time_colors
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
-
-    figure = Figure(figsize=(11, 6), layout="constrained")
+    figure = new_figure(11, 6)
     upper, lower = figure.subplots(2, 3, height_ratios=(1.5, 1))
     sites = np.linspace(0, SITES - 1, 400)
     for ax, below, (name, law) in zip(upper, lower, LAWS.items(), strict=True):

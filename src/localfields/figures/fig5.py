@@ -11,6 +11,7 @@ import numpy as np
 from ..experiments import Experiment, Solution, Training
 from ..marginals import Algebraic, ErfNormal
 from ..networks import SingleNeuron
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, new_figure
 from ..stimuli import NLGP, Gaussian, Kur
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, critical_kurtosis
@@ -115,11 +116,7 @@ def border() -> float:
 
 def draw(results: Results) -> Any:
     """The paper's panel, its axis broken where kurtosis is beyond it, and a closer look at the border."""
-    from matplotlib.figure import Figure
-
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
-
-    figure = Figure(figsize=(11, 4.3), layout="constrained")
+    figure = new_figure(11, 4.3)
     main, beyond, near = figure.subplots(1, 3, width_ratios=(5, 0.9, 4.2))
     looks = {"nlgp": (BLUE, "o", "NLGP"), "kur": (ORANGE, "s", "Kur")}
     for name, (color, marker, label) in looks.items():

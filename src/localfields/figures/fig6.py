@@ -11,6 +11,8 @@ from ..baselines import FastICA
 from ..experiments import Experiment, Fit, Training
 from ..marginals import Algebraic
 from ..networks import Committee
+from ..plots._fields import draw_many
+from ..plots._style import BLUE, GREEN, ORANGE, SMALL, add_time_bar, new_figure
 from ..trajectory import Trajectory, localized_from
 from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
 from .fig7 import FAST, HIDDEN, SITES, counts, frequencies, task
@@ -44,11 +46,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
 
 def draw(results: Results) -> Any:
     """Ten fields of each model as published; below, ours, the ratio of every field of every seed."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import add_time_bar, draw_many
-
-    figure: Any = Figure(figsize=(11, 8), layout="constrained")
+    figure: Any = new_figure(11, 8)
     top, bottom = figure.subfigures(2, 1, height_ratios=(3.4, 1))
     groups = top.subfigures(1, 3, width_ratios=(1, 1.12, 0.95), wspace=0.02)
     for group, name in zip(groups, (*MODELS, ICA), strict=True):
@@ -65,8 +63,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_ratios(figure: Any, results: Results) -> None:
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import BLUE, GREEN, ORANGE
 
     ax = figure.subplots()
     generator = np.random.default_rng(0)  # only spreads points that would cover each other

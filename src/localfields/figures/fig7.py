@@ -9,6 +9,8 @@ import numpy as np
 
 from ..experiments import Experiment, Training
 from ..networks import TwoLayer
+from ..plots._fields import draw_many
+from ..plots._style import BLUE, GREEN, ORANGE, SMALL, add_time_bar, new_figure
 from ..stimuli import Kur
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from
@@ -103,11 +105,6 @@ def chosen(run: Trajectory, member: int) -> np.ndarray:
 
 def draw(results: Results) -> Any:
     """Both rows as published, two rows of ours, and the ratio of every field of every seed."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import add_time_bar, draw_many
-    from ..plots.stimulus import GREEN
-
     upper = at_rate(results["Kur(4), sigmoid"], TRAINS)
     rows = {
         f"Kur(4), sigmoid\n(learning rate {TRAINS:g})": (upper, False),
@@ -115,7 +112,7 @@ def draw(results: Results) -> Any:
         "Kur(30), ReLU\n(no output bias)": (results["Kur(30), no output bias"], True),
         "Kur(4), ReLU\n(no output bias)": (results["Kur(4), no output bias"], True),
     }
-    figure = Figure(figsize=(11, 7.6), layout="constrained")
+    figure = new_figure(11, 7.6)
     axes = figure.subplots(4, SHOWN + 1, width_ratios=(*[1] * SHOWN, 1.35))
     for number, (name, (run, ours)) in enumerate(rows.items()):
         # Of ours, a start whose second layer stays positive, if there is one.
@@ -138,8 +135,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_ratios(ax: Any, run: Trajectory, legend: bool) -> None:
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import BLUE, ORANGE
 
     signs = one_signed(run)
     for positive, color, name in (

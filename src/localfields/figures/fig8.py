@@ -10,6 +10,7 @@ import numpy as np
 from ..analysis.compare import Comparison, compare
 from ..experiments import Experiment, Solution, Training
 from ..networks import SingleNeuron
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, hypercube_bump
@@ -85,9 +86,7 @@ def shown(apart: np.ndarray) -> list[int]:
 
 def draw(results: Results) -> Any:
     """Four starts on nearly binary data, and the first on nearly normal data: IPR, error, and fields at three times."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 9.4), layout="constrained")
+    figure = new_figure(12, 9.4)
     axes = figure.subplots(ROWS + 1, 6)
     run, flow, found = _pair(results, SHARP)
     chosen = shown(found.peak_distance[:, 0])
@@ -136,7 +135,6 @@ def _draw_row(
     until: float,
     moments: Sequence[float],
 ) -> None:
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
     inside, size = run.times <= until + 1e-9, run.shape[0]
     times = run.times[inside]
@@ -184,7 +182,6 @@ def bump_at(field: np.ndarray) -> np.ndarray:
 
 
 def _draw_bump(ax: Any, run: Trajectory, member: int) -> None:
-    from ..plots.stimulus import GREEN
 
     bump = bump_at(run.final[member, 0])
     site = int(np.abs(bump).argmax())
@@ -194,8 +191,6 @@ def _draw_bump(ax: Any, run: Trajectory, member: int) -> None:
 
 def _legend(ax: Any) -> None:
     """All that is drawn, in the panel that the last row does not need."""
-    from ..plots.stimulus import BLUE, GREEN, ORANGE
-
     looks: dict[str, dict[str, Any]] = {
         "training": dict(color=BLUE, lw=1.6),
         "eq. (5)": dict(color=ORANGE, lw=1.2, ls="--"),

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from .. import plots
 from ..analysis import Tuning, subfields, tuning
 from ..analysis.metrics import over_sound
 from ..baselines import FastICA, SparseCoding
 from ..data import blurs, zooms
 from ..experiments import Experiment, Fit, Solution, Training
 from ..networks import Committee, SingleNeuron
+from ..plots._fields import draw_sheet
+from ..plots._style import BLUE, EXTENDED, GRAY, GREEN, LOCALIZED, ORANGE, SMALL, new_figure
 from ..stimuli import DeadLeaves, ImagePatches
 from ..stimuli.preprocess import (
     Center,
@@ -151,12 +154,7 @@ def oriented(results: Results, method: str, world: str) -> np.ndarray:
 
 def draw(results: Results) -> Any:
     """What is seen and its law, a few fields of every method, and answers of all fields to gratings."""
-    from matplotlib.figure import Figure
-
-    from ..plots.baselines import LOCALIZED, SPREAD_OUT, draw_sheet
-    from ..plots.fields import SMALL
-
-    figure: Any = Figure(figsize=(12, 13.4), layout="constrained")
+    figure: Any = new_figure(12, 13.4)
     heights = [0.75, 0.8] + [1.0] * len(METHODS) + [1.2, 1.2]
     grid = figure.subplots(len(heights), len(WORLDS), height_ratios=heights)
     for column, world in enumerate(WORLDS):
@@ -167,7 +165,7 @@ def draw(results: Results) -> Any:
             draw_sheet(ax, fields_of(results, method, world))
             selectivity = np.median(tuned(results, method, world).selectivity)
             words = f"{100 * part:.0f} % localized\norientation {selectivity:.2f}"
-            ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else SPREAD_OUT)
+            ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else EXTENDED)
         _draw_tuning(grid[-2, column], results, world, first=column == 0)
         _draw_phases(grid[-1, column], results, world, first=column == 0)
     named = ["classes", "law of a site", *METHODS]
@@ -187,20 +185,17 @@ def draw(results: Results) -> Any:
 
 
 def _colors() -> tuple[str, ...]:
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
     return ORANGE, BLUE, GREEN, GRAY
 
 
 def _draw_seen(ax: Any, scale: Scale, world: str) -> None:
     """Three samples of either class."""
-    from ..plots.fields import draw_pictures
-
     stimuli = task_of(world, scale).stimuli
     samples = np.concatenate(
         [np.asarray(one.sample(0, 3)).reshape(3, *one.shape) for one in stimuli]
     )
-    draw_pictures(ax, samples, columns=3)
+    plots.pictures(samples, columns=3, ax=ax)
     ax.set_title(
         f"photographs,\n{world}" if world in PHOTOGRAPHS else world.replace(" of ", "\nof "),
         fontsize=9,
@@ -208,12 +203,10 @@ def _draw_seen(ax: Any, scale: Scale, world: str) -> None:
 
 
 def _draw_law(ax: Any, scale: Scale, world: str) -> None:
-    from ..plots.fields import SMALL
-    from ..plots.prediction import draw_law
 
     law = task_of(world, scale).stimuli[1].marginal()
     assert law is not None
-    draw_law(ax, law, bins=80)
+    plots.density(law, bins=80, ax=ax)
     if ax.get_legend() is not None:
         ax.get_legend().remove()
     ax.set_title(f"excess kurtosis {kurtosis_of(task_of(world, scale))}", fontsize=SMALL)
@@ -224,8 +217,6 @@ def _draw_law(ax: Any, scale: Scale, world: str) -> None:
 
 def _draw_tuning(ax: Any, results: Results, world: str, first: bool) -> None:
     """IPR and orientation selectivity of every field."""
-    from ..plots.fields import SMALL
-
     shape = results[f"{NEURON}, {world}"].shape
     size = int(np.prod(shape))
     for method, color in zip(METHODS, _colors(), strict=True):
@@ -243,8 +234,6 @@ def _draw_tuning(ax: Any, results: Results, world: str, first: bool) -> None:
 
 def _draw_phases(ax: Any, results: Results, world: str, first: bool) -> None:
     """Preferred orientation and phase of those that have an orientation."""
-    from ..plots.fields import SMALL
-
     for method, color in zip(METHODS, _colors(), strict=True):
         found, which = tuned(results, method, world), oriented(results, method, world)
         folded = np.degrees(np.arcsin(np.sqrt(found.oddness[which])))
@@ -256,7 +245,6 @@ def _draw_phases(ax: Any, results: Results, world: str, first: bool) -> None:
 
 
 def _finish(ax: Any, name: str, first: bool) -> None:
-    from ..plots.fields import SMALL
 
     ax.set_ylabel(name if first else "", fontsize=9 if first else SMALL)
     if not first:

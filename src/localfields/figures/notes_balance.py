@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import plots
 from ..analysis import Populations, populations
 from ..experiments import Experiment
+from ..plots._populations import NEGATIVE
+from ..plots._style import BLUE, GRAY, GREEN, SMALL, make_small, new_figure
 from ..stimuli import NLGP
 from ..trajectory import Trajectory
 from .base import PaperFigure, Question, Results, Scale, at, printed, spread
@@ -124,11 +127,7 @@ def accuracies(run: Trajectory) -> np.ndarray:
 
 def draw(results: Results) -> Any:
     """Committees that have one population only; what each is worth; where unbalanced starts lead."""
-    from matplotlib.figure import Figure
-
-    from ..plots.populations import draw_committee
-
-    figure: Any = Figure(figsize=(11, 8), layout="constrained")
+    figure: Any = new_figure(11, 8)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.2, 1))
     runs, scale = runs_of(results), results.scale
     started, names = runs[STARTS], start_names(scale)
@@ -142,7 +141,7 @@ def draw(results: Results) -> Any:
         top.subfigures(1, 3, wspace=0.02), shown.items(), strict=True
     ):
         ax, beside = group.subplots(1, 2, width_ratios=(2.2, 1))
-        draw_committee(ax, beside, run.final[member], populations(run), member)
+        plots.populations(run, member, ax=(ax, beside))
         group.suptitle(title, fontsize=10)
     one, two, three = bottom.subplots(1, 3)
     _draw_worth(one, values_of(results))
@@ -151,10 +150,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_worth(ax: Any, worth: Mapping[str, np.ndarray]) -> None:
-    from ..plots.fields import SMALL, make_small
-    from ..plots.populations import NEGATIVE
-    from ..plots.populations import POSITIVE as BLUE
-    from ..plots.stimulus import GRAY
 
     colors = (GRAY, NEGATIVE, BLUE, NEGATIVE, BLUE)
     for place, (values, color) in enumerate(zip(worth.values(), colors, strict=True)):
@@ -167,9 +162,6 @@ def _draw_worth(ax: Any, worth: Mapping[str, np.ndarray]) -> None:
 
 
 def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -> None:
-    from ..plots.fields import SMALL, make_small
-    from ..plots.populations import NEGATIVE
-    from ..plots.stimulus import GRAY, GREEN
 
     found = populations(run)
     share, loss = negative(found), np.asarray(run.series["loss"][:, -1], float)

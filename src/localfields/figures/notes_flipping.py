@@ -10,6 +10,7 @@ import numpy as np
 from ..analysis.gates import GateHistory, gates_along
 from ..experiments import Experiment, Training
 from ..networks import Committee
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from .base import PaperFigure, Question, Results, Scale, at, printed, spread
@@ -62,12 +63,7 @@ def histories(results: Results, name: str) -> tuple[GateHistory, GateHistory]:
 
 def draw(results: Results) -> Any:
     """As the note: agreement of gates over time, kurtosis of preactivations, final fields; a row a gain."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import SMALL, make_small
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
-
-    figure: Any = Figure(figsize=(11, 5.8), layout="constrained")
+    figure: Any = new_figure(11, 5.8)
     grid = figure.subplots(2, 4)
     for row, name in zip(grid, GAINS, strict=True):
         late, whole = histories(results, name)

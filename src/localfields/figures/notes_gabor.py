@@ -10,6 +10,7 @@ import numpy as np
 from ..analysis import GaborFit, fit_gabor, fit_sinusoid, spectrum, uncertainty
 from ..experiments import Experiment, Training
 from ..networks import Committee
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from .base import PaperFigure, Question, Results, Scale, at, printed
@@ -94,12 +95,7 @@ def uncertainties(results: Results) -> np.ndarray:
 
 def draw(results: Results) -> Any:
     """Fields of growing gain with their Gabors, and the parameters of all fits."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import SMALL, make_small
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
-
-    figure: Any = Figure(figsize=(11, 5.8), layout="constrained")
+    figure: Any = new_figure(11, 5.8)
     grid = figure.subplots(2, 4)
     groups = fields_by_gain(results)
     shown = list(groups[RELU])
@@ -141,9 +137,6 @@ def draw(results: Results) -> Any:
 
 def _draw_uncertainty(ax: Any, results: Results) -> None:
     from matplotlib import colormaps
-
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import GRAY
 
     values, times = np.median(uncertainties(results), axis=2), results[RELU].times
     for place, (gain, row) in enumerate(zip(gains(results.scale), values, strict=True)):

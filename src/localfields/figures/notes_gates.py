@@ -21,6 +21,7 @@ from ..networks.gates import (
     Redundant,
 )
 from ..networks.gates import Wave as WaveGate
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
 from ..stimuli import NLGP, Ising, Stimulus
 from ..tasks import Discrimination
 from ..theory import ExactIsing, GatedSolution, LinearResponse, gated_solution
@@ -145,11 +146,7 @@ def spectra(results: Results) -> dict[str, np.ndarray]:
 
 def draw(results: Results) -> Any:
     """The race by loss and by time, where it ends, what a neuron does, more gates, and how fast modes go."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import make_small
-
-    figure: Any = Figure(figsize=(11.5, 6.8), layout="constrained")
+    figure: Any = new_figure(11.5, 6.8)
     grid = figure.subplots(2, 3)
     _draw_race(grid[0, 0], results)
     _draw_falls(grid[0, 1], results)
@@ -162,7 +159,6 @@ def draw(results: Results) -> Any:
 
 
 def _colors() -> dict[str, str]:
-    from ..plots.stimulus import BLUE, GRAY, ORANGE
 
     return {SPINS: ORANGE, BETWEEN: GRAY, GAUSSIAN: BLUE}
 
@@ -172,7 +168,6 @@ PALETTE = ("#D55E00", "#E69F00", "#CC79A7", "#009E73", "#0072B2", "#56B4E9", "#9
 
 
 def _draw_race(ax: Any, results: Results) -> None:
-    from ..plots.fields import SMALL
 
     place = -np.arange(len(SINGLE))
     for law, color in _colors().items():
@@ -187,7 +182,6 @@ def _draw_race(ax: Any, results: Results) -> None:
 
 
 def _draw_falls(ax: Any, results: Results) -> None:
-    from ..plots.fields import SMALL
 
     for (name, gates), color in zip(SINGLE.items(), PALETTE, strict=True):
         one = solved(results, SPINS, gates)
@@ -198,8 +192,6 @@ def _draw_falls(ax: Any, results: Results) -> None:
 
 
 def _draw_ends(ax: Any, results: Results) -> None:
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import GRAY
 
     size = sites(results.scale)
     ax.axhline(0, color=GRAY, lw=0.5)
@@ -215,8 +207,6 @@ def _draw_ends(ax: Any, results: Results) -> None:
 
 
 def _draw_frozen(ax: Any, results: Results) -> None:
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import GREEN
 
     colors = _colors()
     for law in (SPINS, GAUSSIAN):
@@ -237,8 +227,6 @@ def _draw_frozen(ax: Any, results: Results) -> None:
 
 
 def _draw_numbers(ax: Any, results: Results) -> None:
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import GREEN
 
     count = numbers(results.scale)
     for law in (SPINS, GAUSSIAN):
@@ -265,7 +253,6 @@ def _draw_numbers(ax: Any, results: Results) -> None:
 
 
 def _draw_spectra(ax: Any, results: Results) -> None:
-    from ..plots.fields import SMALL
 
     for (name, rates), color in zip(spectra(results).items(), PALETTE, strict=False):
         moving = rates[rates > 0]

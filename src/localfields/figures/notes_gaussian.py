@@ -10,6 +10,18 @@ import numpy as np
 from ..experiments import Experiment, Training
 from ..lattice import fourier_basis, fourier_frequencies
 from ..networks import SingleNeuron
+from ..plots._fields import draw_over_time
+from ..plots._style import (
+    BLUE,
+    GRAY,
+    GREEN,
+    ORANGE,
+    SMALL,
+    add_time_bar,
+    make_small,
+    new_figure,
+    time_colors,
+)
 from ..stimuli import NLGP, Gaussian
 from ..tasks import Discrimination
 from ..theory import LinearResponse, ModeFlow, follow_modes, winning_mode
@@ -73,12 +85,7 @@ def off(run: Trajectory) -> np.ndarray:
 
 def draw(results: Results) -> Any:
     """Fields over time, trained and solved; both in frequency space; the basis; and which wave is left."""
-    from matplotlib.figure import Figure
-
-    from ..plots.fields import SMALL, add_time_bar, draw_over_time, make_small
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
-
-    figure: Any = Figure(figsize=(11, 6.6), layout="constrained")
+    figure: Any = new_figure(11, 6.6)
     (one, two, three), (four, five, six) = figure.subplots(2, 3)
     run = results[TRAINED]
     trained, solved = run.weights[0, :, 0], followed(run, run.times)[0].fields
@@ -117,8 +124,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_waves(ax: Any, run: Trajectory) -> None:
-    from ..plots.fields import SMALL, time_colors
-    from ..plots.stimulus import GRAY, GREEN
 
     flow = followed(run, LONG)[0]
     colors = time_colors()

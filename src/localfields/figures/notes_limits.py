@@ -10,6 +10,7 @@ import numpy as np
 from ..experiments import Experiment, Training
 from ..networks import SingleNeuron
 from ..networks.gates import Bump, Directions, MexicanHat
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory import GatedSolution, gated_solution
@@ -85,12 +86,8 @@ def own_limits(results: Results) -> np.ndarray:
 def draw(results: Results) -> Any:
     """Fig. 4, and the five panels of Fig. 5 for both gates; the trained field beside its own limit."""
     from matplotlib import colormaps
-    from matplotlib.figure import Figure
 
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
-
-    figure: Any = Figure(figsize=(11, 8), layout="constrained")
+    figure: Any = new_figure(11, 8)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1, 2))
     left, right = top.subplots(1, 2)
     for place, gain in enumerate(GAINS):

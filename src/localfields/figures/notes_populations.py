@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import plots
 from ..analysis import Populations, populations, position
 from ..experiments import Experiment, Training
 from ..lattice import spectrum
 from ..networks import Committee
+from ..plots._populations import NEGATIVE, POSITIVE
+from ..plots._style import GRAY, GREEN, SMALL, make_small, new_figure
 from ..stimuli import NLGP, Gaussian, Stimulus
 from ..tasks import Discrimination
 from ..trajectory import Trajectory
@@ -157,17 +160,13 @@ def shares(found: Populations) -> tuple[float, float]:
 
 def draw(results: Results) -> Any:
     """Three committees as pictures with their biases; below, what the fields of a population share."""
-    from matplotlib.figure import Figure
-
-    from ..plots.populations import draw_committee
-
-    figure: Any = Figure(figsize=(11, 8.6), layout="constrained")
+    figure: Any = new_figure(11, 8.6)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.35, 1))
     groups = top.subfigures(1, 3, wspace=0.02)
     runs = {**main_runs(results), GAUSSIAN: results[GAUSSIAN]}
     for group, (name, run) in zip(groups, runs.items(), strict=True):
         ax, beside = group.subplots(1, 2, width_ratios=(2.2, 1))
-        draw_committee(ax, beside, run.final[0], populations(run))
+        plots.populations(run, ax=(ax, beside))
         title = name if name == GAUSSIAN else f"{name}, gain {GAIN:g}"
         group.suptitle(title, fontsize=10)
     _draw_below(bottom, results, runs)
@@ -175,9 +174,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -> None:
-    from ..plots.fields import SMALL, make_small
-    from ..plots.populations import NEGATIVE, POSITIVE
-    from ..plots.stimulus import GRAY, GREEN
 
     one, two, three, four = figure.subplots(1, 4, width_ratios=(1, 1, 1.1, 1.1))
     run = runs[ERF]

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import plots
 from ..lattice import distance, product
 from ..marginals import ErfNormal
 from ..networks import Committee
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory.notes.initial import mean_initial_loss
@@ -113,9 +115,7 @@ def preferences(results: Results) -> dict[float, dict[str, np.ndarray]]:
 
 def draw(results: Results) -> Any:
     """Samples above; losses and detectors below."""
-    from matplotlib.figure import Figure
-
-    figure: Any = Figure(figsize=(11, 6.6), layout="constrained")
+    figure: Any = new_figure(11, 6.6)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.15))
     _draw_samples(top)
     axes = bottom.subplots(1, 4)
@@ -127,15 +127,14 @@ def draw(results: Results) -> Any:
 
 
 def _draw_samples(part: Any) -> None:
-    from ..plots.fields import SMALL
-    from ..plots.stimulus import BLUE, GREEN, draw_sample
 
     grid = part.subplots(2, len(SAMPLE_GAINS), sharex=True)
     for column, gain in enumerate(SAMPLE_GAINS):
         for row, (xi, color) in enumerate(zip(SAMPLE_XI[::-1], (BLUE, GREEN), strict=True)):
             ax, model = grid[row, column], NLGP((LONG_RING,), xi=xi, gain=gain)
             # One latent sample for all gains, so that what changes is the gain.
-            draw_sample(ax, np.asarray(model.sample(row, 1))[0], model.shape, color)
+            plots.sample(np.asarray(model.sample(row, 1))[0], color=color, ax=ax)
+            ax.set_xlabel("")
             ax.set_ylim(-4.3, 4.3)
             ax.tick_params(labelsize=SMALL)
             ax.spines[["top", "right"]].set_visible(False)
@@ -146,8 +145,6 @@ def _draw_samples(part: Any) -> None:
 
 
 def _draw_loss(ax: Any, results: Results, name: str) -> None:
-    from ..plots.fields import SMALL, make_small
-    from ..plots.stimulus import BLUE, GRAY
 
     whole, error, alone = losses(results)[name]
     ax.errorbar(
@@ -170,8 +167,6 @@ def _draw_loss(ax: Any, results: Results, name: str) -> None:
 
 
 def _draw_preferences(ax: Any, results: Results, which: str, title: str) -> None:
-    from ..plots.fields import SMALL, make_small
-    from ..plots.stimulus import BLUE, GREEN, ORANGE
 
     for (gain, found), color in zip(
         preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..experiments import Experiment, Solution, Training
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, new_figure
 from ..theory import EffectiveFlow, Theory
 from ..trajectory import Trajectory
 from . import fig8
@@ -141,11 +142,7 @@ def counts(distance: np.ndarray) -> tuple[int, int, int]:
 
 def draw(results: Results) -> Any:
     """Predicted against trained site for four predictions; how many agree; and what noise and time of reading do."""
-    from matplotlib.figure import Figure
-
-    from ..plots.stimulus import GREEN
-
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
+    figure = new_figure(11, 6.2)
     halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.05))
     top, bottom = halves
     axes = top.subplots(1, 4)
@@ -168,7 +165,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_sites(ax: Any, results: Results, name: str) -> None:
-    from ..plots.stimulus import BLUE, GRAY, ORANGE
 
     trained_at, predicted = (_peaks(results[one])[:, -1] for one in ("training", name))
     distance = _ring_distance(trained_at, predicted)
@@ -206,7 +202,6 @@ def _draw_sites(ax: Any, results: Results, name: str) -> None:
 
 
 def _draw_bars(ax: Any, results: Results) -> None:
-    from ..plots.stimulus import BLUE, GRAY
 
     ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--", zorder=3)
     ax.text(
@@ -259,7 +254,6 @@ def _draw_bars(ax: Any, results: Results) -> None:
 
 
 def _draw_noise(ax: Any, results: Results) -> None:
-    from ..plots.stimulus import BLUE, GRAY, GREEN, ORANGE
 
     ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--")
     looks = {"Taylor": (ORANGE, "o"), "exact φ": (BLUE, "s"), "exact flow": (GREEN, "D")}
@@ -304,7 +298,6 @@ def reading(results: Results, name: str) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _draw_reading(ax: Any, results: Results) -> None:
-    from ..plots.stimulus import BLUE, GREEN, ORANGE
 
     for name, color in (("Taylor", ORANGE), ("exact φ", BLUE), ("exact flow", GREEN)):
         times, same, near = reading(results, name)

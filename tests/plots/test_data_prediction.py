@@ -3,8 +3,12 @@
 import numpy as np
 from drawn import error_bars, legend, level, line, ticks, upright
 
-from localfields.plots.data import draw_dependence, draw_flatness, draw_measured_amplifier
-from localfields.plots.stimulus import BLUE, ORANGE
+from localfields.plots._prediction import (
+    _draw_dependence,
+    _draw_directions,
+    _draw_measured_amplifier,
+)
+from localfields.plots._style import BLUE, ORANGE
 from localfields.theory.checks.assumptions import StimulusCheck
 from localfields.theory.data.evidence import ClassEvidence
 from localfields.theory.data.rows import Flatness
@@ -42,7 +46,7 @@ def evidence(number):
 
 
 def test_dependence_of_every_class_with_two_errors(ax):
-    draw_dependence(ax, (evidence(0), evidence(1)))
+    _draw_dependence(ax, (evidence(0), evidence(1)))
     drawn = error_bars(ax)
     for number, (_, color, x, y, low, high) in enumerate(drawn):
         check = evidence(number).check
@@ -57,7 +61,7 @@ def test_dependence_of_every_class_with_two_errors(ax):
 
 def test_the_amplifier_is_drawn_less_the_line_of_normal_data(ax):
     one = evidence(0)
-    draw_measured_amplifier(ax, one)
+    _draw_measured_amplifier(ax, one)
     a = one.correlations
     np.testing.assert_allclose(line(ax, "φ(a) − √(2/π) a"), [a, 0.1 * a**2], atol=1e-12)
     (band,) = ax.collections
@@ -70,7 +74,7 @@ def test_the_amplifier_is_drawn_less_the_line_of_normal_data(ax):
 
 
 def test_directions_are_in_percent_with_two_errors_from_above(ax):
-    draw_flatness(ax, evidence(0))
+    _draw_directions(ax, evidence(0))
     ((_, color, x, y, low, high),) = error_bars(ax)
     assert color == ORANGE and upright(ax, style=":") == 0
     np.testing.assert_allclose(x, [2, -1, -3])
