@@ -8,6 +8,8 @@ BIN := .venv/bin
 
 # Processes that run tests side by side, e.g. `make test WORKERS=8`.
 WORKERS ?= 2
+# Further options of pytest, e.g. `make test OPTIONS=-x`.
+OPTIONS ?=
 
 # pyright ships in the lock: it need not ask whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -84,7 +86,7 @@ define tests
 	echo "== pytest (pyright runs beside it)"; \
 	types=$$(mktemp); $(BIN)/pyright >"$$types" 2>&1 & checker=$$!; \
 	LOCALFIELDS_BROWSER="$$browser" $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
-		--durations=30 --doctest-modules src tests $${marks:+-m "$$marks"} && status=0 || status=$$?; \
+		--durations=30 --doctest-modules src tests $${marks:+-m "$$marks"} $(OPTIONS) && status=0 || status=$$?; \
 	echo "== pyright"; wait $$checker || status=1; cat "$$types"; rm -f "$$types"; \
 	if [ -z "$$browser" ]; then echo "SKIPPED: browser tests (no Chromium; the reason is above)."; fi; \
 	exit $$status

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import resource
 import time
 import zlib
 from pathlib import Path
@@ -17,10 +18,13 @@ from beartype import BeartypeConf, beartype
 
 ROOT = Path(__file__).parents[1]
 UNUSED = 30 * 24 * 3600  # seconds after which a compiled program that no test has read is deleted
+SLOW_TESTS = Path(__file__).with_name("slow.txt")  # those that `make test` leaves out
+COLLECTED = pytest.StashKey[dict[str, bool]]()  # every test of this run: whether it is slow
 MEMORY = 2 * 10**9  # bytes of a process, above which compiled programs are let go
 
-# Files that take longest, by processor time. They come first, so that workers that take a file at a time end together.
-SLOW = (
+# Files that take longest, by processor time. They come first, so that workers that take a file at
+# a time end together.
+LONG_FILES = (
     "tests/figures/test_all.py",
     "tests/figures/test_notes_all.py",
     "tests/training/test_estimators.py",
@@ -91,10 +95,43 @@ def pytest_sessionfinish(session):
                 file.unlink(missing_ok=True)
 
 
-def pytest_collection_modifyitems(items):
-    place = {str(ROOT / name): rank for rank, name in enumerate(SLOW)}
+def pytest_addoption(parser):
+    parser.addoption("--cpu-times", metavar="FILE", help="append the CPU seconds of each test")
+
+
+def slow_names(text=None):
+    """The tests in tests/slow.txt, whose lines are CPU seconds and the name of a test."""
+    lines = (SLOW_TESTS.read_text() if text is None else text).splitlines()
+    return {line.split(maxsplit=1)[1] for line in lines}
+
+
+def pytest_collection_modifyitems(config, items):
+    """Mark the tests that were measured to be slow, and begin with the files that take longest."""
+    slow = slow_names()
+    for item in items:
+        if item.nodeid in slow:
+            item.add_marker(pytest.mark.slow)
+    config.stash[COLLECTED] = {i.nodeid: i.get_closest_marker("slow") is not None for i in items}
+    place = {str(ROOT / name): rank for rank, name in enumerate(LONG_FILES)}
     assert all(map(os.path.isfile, place)), "a slow file has moved: name it anew"
-    items.sort(key=lambda item: place.get(str(item.path), len(SLOW)))
+    items.sort(key=lambda item: place.get(str(item.path), len(LONG_FILES)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Measure a test with its fixtures and the processes it started and waited for."""
+    path = item.config.getoption("--cpu-times")
+    before = cpu_seconds()
+    result = yield
+    if path:
+        with open(path, "a") as file:  # one short write, so that workers do not mix their lines
+            file.write(f"{cpu_seconds() - before:.2f} {item.nodeid}\n")
+    return result
+
+
+def cpu_seconds():
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 @pytest.fixture(scope="module", autouse=True)
