@@ -1,8 +1,8 @@
 """Random numbers: the same as those of JAX's default keys, bit for bit, in about half the time on a CPU.
 
-JAX's default keys run the Threefry cipher in a loop that on a CPU goes through memory every four rounds. The keys made
-here unroll the rounds, so that the cipher and what is made of its bits fuse into one loop. They are ordinary JAX keys:
-every function of `jax.random` takes them.
+JAX's default keys run the Threefry cipher in a loop that on a CPU goes through memory every four
+rounds. The keys made here unroll the rounds, so that the cipher and what is made of its bits fuse
+into one loop. They are ordinary JAX keys: every function of `jax.random` takes them.
 """
 
 from __future__ import annotations

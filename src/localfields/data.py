@@ -1,7 +1,7 @@
 """Tasks on data: classes from two blurs, two zooms, two sources, or labels of your own.
 
-Each function returns an ordinary `Discrimination`. Classes are in the order of what is given, label 0 first; in the
-paper the longer lengthscale has label 1, so that the sharper class comes first.
+Each function returns an ordinary `Discrimination`. Classes are in the order of what is given, label
+0 first; in the paper the longer lengthscale has label 1, so that the sharper class comes first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MOST_CLASSES = 1000
 def blurs(stimulus: Any, sigmas: Any = (0.5, 2.0), **task: Any) -> Discrimination:
     """The lengthscale task on data: one world, seen through one blur a class.
 
-    Images are blurred as a whole before patches are cut. Samples are blurred around their lattice and put back to unit
-    variance, so that classes differ in lengthscale and not in contrast.
+    Images are blurred as a whole before patches are cut. Samples are blurred around their lattice
+    and put back to unit variance, so that classes differ in lengthscale and not in contrast.
 
     Args:
         stimulus: `ImagePatches` or `Samples`.
@@ -62,12 +62,14 @@ def blurs(stimulus: Any, sigmas: Any = (0.5, 2.0), **task: Any) -> Discriminatio
 def zooms(stimulus: Any, factors: Any = (2, 1), **task: Any) -> Discrimination:
     """The lengthscale task on scenes: one world, from one distance a class.
 
-    Images are averaged over blocks of that many pixels an axis before patches are cut, so that 2 shows twice the
-    field of view, and all lengths half as long. Dead leaves get radii divided by the factor.
+    Images are averaged over blocks of that many pixels an axis before patches are cut, so that 2
+    shows twice the field of view, and all lengths half as long. Dead leaves get radii divided by
+    the factor.
 
     Args:
         stimulus: `ImagePatches` or `DeadLeaves`.
-        factors: How far away each class is; the farthest first has the shortest lengthscale and label 0.
+        factors: How far away each class is; the farthest first has the shortest lengthscale and
+            label 0.
         **task: Other fields of the task.
 
     Returns:
@@ -118,7 +120,8 @@ def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> D
     Args:
         data: Samples, one a row: an array or a file.
         classes: One whole number a sample: an array or a file.
-        labels: How the classes are coded for the network; by default 0 and 1 for two, one-hot for more.
+        labels: How the classes are coded for the network; by default 0 and 1 for two, one-hot for
+            more.
         **fields: Other fields of `Samples`.
 
     Returns:

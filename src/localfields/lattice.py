@@ -1,8 +1,9 @@
 """Rings and tori: distance, circulant operators by FFT, kernels, the real Fourier basis.
 
-Everything translation invariant on a lattice is a *row*: the array of values at each displacement from the origin,
-of the lattice's own shape. A row stands for the circulant matrix it generates, which is never built. Functions
-act on the trailing axes, in numpy or in jax according to what they are given.
+Everything translation invariant on a lattice is a *row*: the array of values at each displacement
+from the origin, of the lattice's own shape. A row stands for the circulant matrix it generates,
+which is never built. Functions act on the trailing axes, in numpy or in jax according to what they
+are given.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from ._spec import Number, Row, Shape, Spec, declare
 from ._types import Array, ArrayLike, Field, namespace
 from .errors import InputError, shorten, show
 
-# A dense root is one small matrix product per axis: measured faster than two FFTs up to this many sites an axis.
+# A dense root is one small matrix product per axis: measured faster than two FFTs up to this many
+# sites an axis.
 LARGEST_DENSE_AXIS = 160
 
-# A change of a correlation worth a warning, an axis. At ξ/N = 0.15 exp(−d²/ξ²) changes by 4.31e-6 for large N.
+# A change of a correlation worth a warning, an axis. At ξ/N = 0.15 exp(−d²/ξ²) changes by 4.31e-6
+# for large N.
 NOTICEABLE = 4.4e-6
 
 
@@ -142,9 +145,9 @@ def shifted(x: Any, by: int | Sequence[int], axes: int = 1) -> Any:
 def fourier_basis(shape: int | Sequence[int]) -> np.ndarray:
     """The orthonormal real Fourier basis, one function a column, sorted by frequency.
 
-    On a ring: the constant, then cos and sin of each frequency (with the factor √(2/N) that makes them unit
-    vectors), then the alternating function if N is even. On a torus: products, sorted by the length of the
-    frequency vector.
+    On a ring: the constant, then cos and sin of each frequency (with the factor √(2/N) that makes
+    them unit vectors), then the alternating function if N is even. On a torus: products, sorted by
+    the length of the frequency vector.
 
     Returns:
         (size, size), sites in C order; `fourier_frequencies` gives the frequency of each column.
@@ -214,8 +217,8 @@ class Kernel(Spec):
 class SquaredExponential(Kernel):
     """exp(−d²/ξ²) in the ring distance d, made positive: eigenvalues below zero are cut, then the variance restored.
 
-    Wrapping gives the kernel a kink at d = N/2, which makes it indefinite from ξ/N ≈ 0.1 on. The original code cuts
-    without restoring the variance, which inflates it by up to 6 %.
+    Wrapping gives the kernel a kink at d = N/2, which makes it indefinite from ξ/N ≈ 0.1 on. The
+    original code cuts without restoring the variance, which inflates it by up to 6 %.
     """
 
     def spectra(self, shape: tuple[int, ...], xi: Any) -> list[Any]:
@@ -240,8 +243,9 @@ class Periodized(Kernel):
         xp, _ = namespace(xi)
         found = []
         for n in shape:
-            # exp(−(πξj/N)²) summed over the aliases j = k + mN. The aliases that matter have |j| < 9N/(πξ), and
-            # ξ may be traced, so that enough are taken for ξ = 0.05, below which the lattice is white.
+            # exp(−(πξj/N)²) summed over the aliases j = k + mN. The aliases that matter have |j| <
+            # 9N/(πξ), and ξ may be traced, so that enough are taken for ξ = 0.05, below which the
+            # lattice is white.
             alias = np.arange(-60, 61)[:, None] * n + np.arange(n)[None, :]
             values = xp.exp(-((np.pi * xi * alias / n) ** 2)).sum(axis=0)
             found.append(values * (n / values.sum()))
@@ -359,8 +363,8 @@ def check_row(name: str, row: np.ndarray, shape: tuple[int, ...]) -> None:
 def colored(white: Any, kernel: Kernel, shape: tuple[int, ...], xi: Any) -> Any:
     """Turn independent unit normals (num, *shape) into normals with the kernel's correlation.
 
-    Small separable lattices take one dense root an axis, the others two FFTs: O(N log N) a draw, and nothing of
-    size N² on a torus.
+    Small separable lattices take one dense root an axis, the others two FFTs: O(N log N) a draw,
+    and nothing of size N² on a torus.
     """
     xp, _ = namespace(white)
     spectra = kernel.spectra(shape, xp.asarray(xi, dtype=white.dtype))
@@ -380,5 +384,6 @@ def colored(white: Any, kernel: Kernel, shape: tuple[int, ...], xi: Any) -> Any:
 def _dense(x: Any, axis: int, eigenvalues: Any) -> Any:
     xp, _ = namespace(x)
     square = matrix(row_of(xp.sqrt(eigenvalues))).astype(x.dtype)
-    # Full float32 products: the default on a GPU is TF32, whose error of 1e-3 would show in the covariance.
+    # Full float32 products: the default on a GPU is TF32, whose error of 1e-3 would show in the
+    # covariance.
     return jax.numpy.matmul(xp.moveaxis(x, axis, -1), square, precision=jax.lax.Precision.HIGHEST)

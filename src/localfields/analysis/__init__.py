@@ -1,6 +1,7 @@
 """Analysis: what trajectories have in common, and what their fields are like.
 
-Whether they come from training or from theory makes no difference. A metric in a new file here is found by itself.
+Whether they come from training or from theory makes no difference. A metric in a new file here is
+found by itself.
 """
 
 from .._spec import discover as _discover

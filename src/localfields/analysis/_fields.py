@@ -48,8 +48,8 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
         most_axes: The most lattice axes it knows.
 
     Raises:
-        InputError: For other arrays, and for fields that are not finite or zero everywhere, of which nothing can be
-            said.
+        InputError: For other arrays, and for fields that are not finite or zero everywhere, of
+            which nothing can be said.
     """
     if (
         isinstance(axes, bool)

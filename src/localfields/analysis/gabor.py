@@ -38,9 +38,10 @@ class GaborFit:
         shape: The lattice.
         position: Center of the envelope in sites, from 0 to N; one an axis (last axis) on a torus.
         covariance: Of the envelope in sites², (…, axis, axis).
-        frequency: Cycles around the ring, not whole in general; one an axis (last axis) on a torus, where the first
-            that is not zero is positive.
-        phase: At the center, from −π to π: 0 an even field, ±π one that is negative at its center, ±π/2 an odd one.
+        frequency: Cycles around the ring, not whole in general; one an axis (last axis) on a torus,
+            where the first that is not zero is positive.
+        phase: At the center, from −π to π: 0 an even field, ±π one that is negative at its center,
+            ±π/2 an odd one.
         amplitude: Of the wave at the center, not negative.
         error: ‖w − fit‖/‖w‖, from 0 to 1.
     """
@@ -114,10 +115,11 @@ class GaborFit:
 def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
     """Fit a Gabor to every field: position, widths, frequency, phase and amplitude of a wave under an envelope.
 
-    It starts from closed forms (moments of the energy, inverse participation ratio, spectral peak), several of them,
-    and goes on by least squares, in which amplitude and phase are solved for. An envelope may be up to half as wide
-    as a ring (a fifth of a torus); a field that wants a wider one is a wave: see `fit_sinusoid`. A field that is the
-    derivative of a Gaussian has no best fit, as ever lower frequencies with ever larger amplitudes come ever nearer.
+    It starts from closed forms (moments of the energy, inverse participation ratio, spectral peak),
+    several of them, and goes on by least squares, in which amplitude and phase are solved for. An
+    envelope may be up to half as wide as a ring (a fifth of a torus); a field that wants a wider
+    one is a wave: see `fit_sinusoid`. A field that is the derivative of a Gaussian has no best fit,
+    as ever lower frequencies with ever larger amplitudes come ever nearer.
 
     Args:
         fields: Fields (…, *shape).
@@ -127,7 +129,8 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
         A `GaborFit`, whose arrays have the leading axes of the fields.
 
     Raises:
-        InputError: For fields that are not finite, or zero everywhere, or of fewer than eight sites an axis.
+        InputError: For fields that are not finite, or zero everywhere, or of fewer than eight sites
+            an axis.
 
     Example:
         >>> import numpy as np
@@ -171,8 +174,8 @@ def _without_wave(
 ) -> tuple[np.ndarray, ...]:
     """Center, covariance, frequency and coefficients, with frequency 0 where the wave is too slow to be told.
 
-    To first order in k·d, exp(−½ dᵀPd) (c cos k·d + s sin k·d) is c times the same Gaussian moved by (s/c) P⁻¹k, and to
-    second order its cosine turns P into P + kkᵀ.
+    To first order in k·d, exp(−½ dᵀPd) (c cos k·d + s sin k·d) is c times the same Gaussian moved
+    by (s/c) P⁻¹k, and to second order its cosine turns P into P + kkᵀ.
     """
     place, factor, frequency = _unpacked(parameters, len(shape))
     precision = factor @ factor.swapaxes(1, 2)
@@ -192,8 +195,9 @@ def _without_wave(
     )
 
 
-# Parameters of one Gabor, in a row: center, logarithms of the diagonal of the factor L of covariance⁻¹ = L Lᵀ, what is
-# below its diagonal, frequency. Unlike widths and an angle, the factor is smooth where the envelope is round.
+# Parameters of one Gabor, in a row: center, logarithms of the diagonal of the factor L of
+# covariance⁻¹ = L Lᵀ, what is below its diagonal, frequency. Unlike widths and an angle, the factor
+# is smooth where the envelope is round.
 
 
 def _packed(factor: np.ndarray) -> np.ndarray:
@@ -214,7 +218,8 @@ def _ends(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     axes, sizes = len(shape), np.array(shape)
     narrow, wide = np.full(axes, 1 / NARROWEST), 1 / (sizes * WIDEST[axes])
     lean = [1 / NARROWEST] * (axes - 1)
-    # Frequencies may cross 0 and N/2, where the search would stand still by symmetry; they are folded afterwards.
+    # Frequencies may cross 0 and N/2, where the search would stand still by symmetry; they are
+    # folded afterwards.
     low = np.concatenate([-sizes, np.log(wide), [-x for x in lean], -2 * sizes])
     return low, np.concatenate([2 * sizes, np.log(narrow), lean, 2 * sizes])
 

@@ -1,7 +1,7 @@
 """Gates along a run: for how many stimuli a ReLU neuron's gate stays as it is while its field learns (working note 1).
 
-Where gates hardly change, a network of fixed gates describes the run. Also the excess kurtosis of the preactivations,
-which says how far from Gaussian the data look to the neuron.
+Where gates hardly change, a network of fixed gates describes the run. Also the excess kurtosis of
+the preactivations, which says how far from Gaussian the data look to the neuron.
 """
 
 from __future__ import annotations
@@ -34,19 +34,24 @@ LARGEST_PIECE = 4_000_000  # preactivations held at a time
 class GateHistory:
     """How the gates 1(⟨w, x⟩ + b ≥ 0) of a run agree between records. `gates_along` makes it.
 
-    Probabilities are over the task's stimuli, each class as often as it is shown. Errors are standard errors of the
-    draws, zero where nothing is drawn; fields that are not finite have nan.
+    Probabilities are over the task's stimuli, each class as often as it is shown. Errors are
+    standard errors of the draws, zero where nothing is drawn; fields that are not finite have nan.
 
     Attributes:
-        times: Flow times of `agreement`, (record,), or (member, record) where the learning rate was swept.
-        agreement: p(t), the probability that the gate is as at the reference: (member, record, neuron).
+        times: Flow times of `agreement`, (record,), or (member, record) where the learning rate was
+            swept.
+        agreement: p(t), the probability that the gate is as at the reference: (member, record,
+            neuron).
         agreement_error: Its standard error.
-        gaussian: What covariances alone say, 1 − arccos(wᵀΣw′/(‖w‖_Σ ‖w′‖_Σ))/π averaged over the classes; exact for
-            elliptical classes. nan for neurons with biases.
-        uniform: Probability that the gate is the same at all records from `since` on, (member, neuron).
+        gaussian: What covariances alone say, 1 − arccos(wᵀΣw′/(‖w‖_Σ ‖w′‖_Σ))/π averaged over the
+            classes; exact for elliptical classes. nan for neurons with biases.
+        uniform: Probability that the gate is the same at all records from `since` on, (member,
+            neuron).
         uniform_error: Its standard error.
-        bound: The union bound below it, 1 − Σ_t (1 − p(t)) over consecutive records; 0 where that says nothing.
-        kurtosis: Excess kurtosis of ⟨w, X⟩ under each class, (member, time, neuron, class), at all times.
+        bound: The union bound below it, 1 − Σ_t (1 − p(t)) over consecutive records; 0 where that
+            says nothing.
+        kurtosis: Excess kurtosis of ⟨w, X⟩ under each class, (member, time, neuron, class), at all
+            times.
         kurtosis_error: Its standard error.
         variances: wᵀΣw under each class, the same axes.
         priors: Probability of each class.
@@ -94,16 +99,17 @@ def gates_along(
     Args:
         trajectory: From `train` or `solve`, with weights recorded; recorded biases count.
         task: What it was trained on.
-        reference: `next` compares each record with the one after it, as the note does; `first` and `final` with the
-            first and the last record.
+        reference: `next` compares each record with the one after it, as the note does; `first` and
+            `final` with the first and the last record.
         since: Flow time from which `uniform` and `bound` count.
         biases: Fixed biases, (neuron,), where the network has such.
         num: Draws of each class, for what has no closed form; 0 leaves that out.
         seed: Of the draws.
 
     Returns:
-        Agreement over time, uniform agreement, and kurtosis. Classes with few patterns (pulses, Ising rings up to 14
-        sites) are summed; agreement of elliptical classes, and the kurtosis of those and of Ising rings, is exact.
+        Agreement over time, uniform agreement, and kurtosis. Classes with few patterns (pulses,
+        Ising rings up to 14 sites) are summed; agreement of elliptical classes, and the kurtosis of
+        those and of Ising rings, is exact.
 
     Raises:
         InputError: When task and trajectory do not fit, or there is only one record.
@@ -282,7 +288,8 @@ def _by_covariance(
     else:
         at = slice(0, 1) if reference == "first" else slice(-1, None)
         others, theirs = fields[:, at], seen[:, at]
-    # From |u − v| and |u + v| of vectors of unit length: arccos would lose half of the digits near one.
+    # From |u − v| and |u + v| of vectors of unit length: arccos would lose half of the digits near
+    # one.
     one, other = (
         np.sqrt(np.maximum((a * b).sum(axis=2), 0)) for a, b in ((fields, seen), (others, theirs))
     )

@@ -1,7 +1,8 @@
 """Metrics: functions from fields to numbers, and `measure`, which takes them along a trajectory.
 
-A metric is a function of fields (…, *shape) and the number of lattice axes that gives one number a field, (…,), or on a
-torus one an axis, (…, axis). Decorated with `metric`, in a file here or in one of your own, it is known to `measure`.
+A metric is a function of fields (…, *shape) and the number of lattice axes that gives one number a
+field, (…,), or on a torus one an axis, (…, axis). Decorated with `metric`, in a file here or in one
+of your own, it is known to `measure`.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
         names: Which metrics; all but the slow ones where none is given.
 
     Returns:
-        An `xarray.Dataset` with one variable a metric over member, time and neuron (and coordinate on a torus), nan for
-        fields that are zero everywhere or not finite.
+        An `xarray.Dataset` with one variable a metric over member, time and neuron (and coordinate
+        on a torus), nan for fields that are zero everywhere or not finite.
 
     Raises:
         InputError: For a name that is not known, or where no weights were recorded.

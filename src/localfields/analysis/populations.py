@@ -21,8 +21,8 @@ class Populations:
     Args:
         shape: The lattice.
         localized: Whether a field's inverse participation ratio is above `localized_from`.
-        oscillatory: Whether it is not, but its spectral participation is above `oscillatory_from`: few waves, of which
-            a flat field is wave 0. Fields that are neither look like noise.
+        oscillatory: Whether it is not, but its spectral participation is above `oscillatory_from`:
+            few waves, of which a flat field is wave 0. Fields that are neither look like noise.
         ipr: Inverse participation ratio; nan for fields that are zero everywhere or not finite.
         spectral_participation: Inverse participation ratio of the spectrum.
         frequency: Frequency of the strongest wave, with a last axis of coordinates on a torus.

@@ -19,7 +19,8 @@ from .metrics import metric
 def position(fields: Any, axes: int = 1) -> np.ndarray:
     """Circular mean of the energy w² in sites, from 0 to N: arg Σ_x exp(2πi x/N) w_x².
 
-    Between sites, unlike the site of the largest weight; of a field that lies everywhere alike it says nothing.
+    Between sites, unlike the site of the largest weight; of a field that lies everywhere alike it
+    says nothing.
 
     Args:
         fields: Fields (…, *shape).
@@ -42,8 +43,8 @@ def position(fields: Any, axes: int = 1) -> np.ndarray:
 def width(fields: Any, axes: int = 1) -> np.ndarray:
     """Circular standard deviation of the energy w² in sites: N/2π · √(−2 ln R), R the length of its mean direction.
 
-    A Gaussian bump exp(−x²/2s²) has s/√2, as the energy is narrower than the field; a single site has 0, and it
-    grows without bound as the field spreads.
+    A Gaussian bump exp(−x²/2s²) has s/√2, as the energy is narrower than the field; a single site
+    has 0, and it grows without bound as the field spreads.
 
     Example:
         >>> x = np.arange(40)
@@ -75,7 +76,8 @@ def _shares(given: Fields) -> np.ndarray:
 def spectrum(fields: Any, axes: int = 1) -> np.ndarray:
     """Part of the energy Σw² at every frequency, (…, *half): waves of opposite frequencies are one.
 
-    The last axis runs from 0 to N/2 as in `numpy.fft.rfft`, the ones before it as in `numpy.fft.fft`.
+    The last axis runs from 0 to N/2 as in `numpy.fft.rfft`, the ones before it as in
+    `numpy.fft.fft`.
 
     Example:
         >>> spectrum(np.cos(2 * np.pi * 2 * np.arange(8) / 8)).round(6).tolist()
@@ -152,9 +154,10 @@ def spectral_participation(fields: Any, axes: int = 1) -> np.ndarray:
 def oscillatory_from(shape: tuple[int, ...]) -> float:
     """Spectral participation from which a field counts as oscillatory: twice that of Gaussian noise, about 8/N.
 
-    Such a field is made of fewer than a quarter of the waves, as one that counts as localized lives on fewer than a
-    quarter of the sites. The energy of noise in a wave has two degrees of freedom of N, or one where the wave is its
-    own mirror image; the mean square of d of N shares is d (d + 2)/(N (N + 2)).
+    Such a field is made of fewer than a quarter of the waves, as one that counts as localized lives
+    on fewer than a quarter of the sites. The energy of noise in a wave has two degrees of freedom
+    of N, or one where the wave is its own mirror image; the mean square of d of N shares is d (d +
+    2)/(N (N + 2)).
 
     Example:
         >>> round(oscillatory_from((40,)), 3)
@@ -187,9 +190,10 @@ def _folded(given: Fields) -> np.ndarray:
 def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     """Product Δθ·Δk of the spreads in place and frequency: at least 1/2, near it for a bump, infinite for a wave.
 
-    Of the trigonometric polynomial through the sites, with Breitenberger's spreads on the circle: Δθ = √(1 − |τ|²)/|τ|
-    with τ = ⟨exp(iθ)⟩, and Δk² = ⟨k²⟩, as a real field has no mean frequency. Without wrapping at the highest
-    frequency, so that the bound holds; Σ_x exp(2πi x/N) w_x² in place of τ would give 0 for a single site.
+    Of the trigonometric polynomial through the sites, with Breitenberger's spreads on the circle:
+    Δθ = √(1 − |τ|²)/|τ| with τ = ⟨exp(iθ)⟩, and Δk² = ⟨k²⟩, as a real field has no mean frequency.
+    Without wrapping at the highest frequency, so that the bound holds; Σ_x exp(2πi x/N) w_x² in
+    place of τ would give 0 for a single site.
 
     Returns:
         One number a field on a ring, one an axis (last axis) on a torus, each at least 1/2.
@@ -232,9 +236,9 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
 def entropic_excess(fields: Any, axes: int = 1) -> np.ndarray:
     """H(w²) + H(|ŵ|²) − ln N with the unitary transform: at least 0, which one site and a constant have.
 
-    1 − ln 2 ≈ 0.307 for each axis of a Gaussian bump that is neither narrow nor wide, 2.6 for noise on forty sites.
-    Unlike `uncertainty` it does not mind fast oscillation: a Gabor has about ln 2 on a ring, at any frequency that
-    keeps its two lobes apart.
+    1 − ln 2 ≈ 0.307 for each axis of a Gaussian bump that is neither narrow nor wide, 2.6 for noise
+    on forty sites. Unlike `uncertainty` it does not mind fast oscillation: a Gabor has about ln 2
+    on a ring, at any frequency that keeps its two lobes apart.
 
     Example:
         >>> x = np.arange(40)

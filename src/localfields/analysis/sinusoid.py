@@ -31,8 +31,9 @@ class SinusoidFit:
 
     Args:
         shape: The lattice.
-        frequency: Cycles around the ring, between 1/2 and N/2, not whole in general; one a direction in a last axis on
-            a torus, where the first that is not zero is positive. 0 for a constant field.
+        frequency: Cycles around the ring, between 1/2 and N/2, not whole in general; one a
+            direction in a last axis on a torus, where the first that is not zero is positive. 0 for
+            a constant field.
         amplitude: Half of the height of the wave, not negative.
         phase: At site 0, from −π to π.
         offset: The level that it swings about.
@@ -69,9 +70,9 @@ class SinusoidFit:
 def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
     """Fit one wave to every field, with free frequency, amplitude, phase and offset.
 
-    For a given frequency the other three follow from a projection, in closed form. Its error is computed at many
-    frequencies by one transform, and its lowest valleys are followed to their bottom by least squares, so that the
-    fit does not depend on a guess.
+    For a given frequency the other three follow from a projection, in closed form. Its error is
+    computed at many frequencies by one transform, and its lowest valleys are followed to their
+    bottom by least squares, so that the fit does not depend on a guess.
 
     Args:
         fields: Fields (…, *shape).
@@ -81,7 +82,8 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
         A `SinusoidFit`, whose arrays have the leading axes of the fields.
 
     Raises:
-        InputError: For fields that are not finite, or zero everywhere, or of fewer than five sites an axis.
+        InputError: For fields that are not finite, or zero everywhere, or of fewer than five sites
+            an axis.
 
     Example:
         >>> import numpy as np
@@ -147,8 +149,9 @@ def _waves(shape: tuple[int, ...]) -> Model:
 def _valleys(fields: np.ndarray, fineness: int) -> tuple[np.ndarray, np.ndarray]:
     """Frequencies (start, field, axis) around which the error is lowest, and how far apart they were looked for.
 
-    Seen from the middle of the lattice the cosine and the constant are even and the sine is odd, so that the
-    projection needs no more than the transform of the field and sums of waves, which are Dirichlet kernels.
+    Seen from the middle of the lattice the cosine and the constant are even and the sine is odd, so
+    that the projection needs no more than the transform of the field and sums of waves, which are
+    Dirichlet kernels.
     """
     shape = fields.shape[1:]
     axes = tuple(range(1, fields.ndim))

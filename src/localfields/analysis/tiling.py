@@ -17,18 +17,20 @@ DRAWS = 999  # random arrangements for `chance`, which is then known to a thousa
 class Tiling:
     """How a set of fields covers its lattice; arrays with one entry a set. `tiling` makes it.
 
-    The footprint of a field are the sites on which |w| is at least half of its largest. By chance means: the same
-    footprints, each moved to a place of its own, all places alike.
+    The footprint of a field are the sites on which |w| is at least half of its largest. By chance
+    means: the same footprints, each moved to a place of its own, all places alike.
 
     Args:
         num: Number of fields.
-        covered: Fraction of sites in at least one footprint; nan without fields, as everything that follows.
+        covered: Fraction of sites in at least one footprint; nan without fields, as everything that
+            follows.
         covered_by_chance: Its expectation by chance, exact.
         overlap: Sites that two fields share, summed over all pairs; nan for fewer than two fields.
         overlap_by_chance: Its expectation by chance, exact.
-        evenness: By how many standard deviations (exact) the overlap is smaller than by chance: positive where fields
-            keep out of each other's way, negative where they crowd.
-        chance: Probability to find as little overlap by chance, from random arrangements; not below 1/1000.
+        evenness: By how many standard deviations (exact) the overlap is smaller than by chance:
+            positive where fields keep out of each other's way, negative where they crowd.
+        chance: Probability to find as little overlap by chance, from random arrangements; not below
+            1/1000.
     """
 
     num: np.ndarray
@@ -52,7 +54,8 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
         A `Tiling` with arrays of shape (…).
 
     Raises:
-        InputError: For fields that are not finite or zero everywhere, or a `which` of another shape.
+        InputError: For fields that are not finite or zero everywhere, or a `which` of another
+            shape.
 
     Example:
         >>> import numpy as np
@@ -107,8 +110,9 @@ def _describe(prints: np.ndarray) -> list[float]:
         return first + [np.nan] * 4
     overlap = _overlap(prints.sum(axis=0).ravel(), areas)
     mean = (areas.sum() ** 2 - (areas**2).sum()) / 2 / size
-    # Under independent uniform shifts the overlaps of any two pairs are independent, also of pairs that share a field,
-    # so that variances add; by Parseval's theorem each is a sum over frequencies other than 0.
+    # Under independent uniform shifts the overlaps of any two pairs are independent, also of pairs
+    # that share a field, so that variances add; by Parseval's theorem each is a sum over
+    # frequencies other than 0.
     power = np.abs(np.fft.fftn(prints, axes=sites).reshape(num, -1)[:, 1:]) ** 2
     variance = (power.sum(axis=0) ** 2 - (power**2).sum(axis=0)).sum() / 2 / size**2
     if variance < 1e-9:  # footprints that overlap alike wherever they lie

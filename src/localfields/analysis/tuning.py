@@ -23,21 +23,23 @@ SUBFIELD = 0.25  # of the largest weight: what is weaker belongs to no subfield
 class Tuning:
     """Answers of fields to gratings cos(2πf·x + ψ). `tuning` makes it; arrays have the leading axes of the fields.
 
-    A rectified linear neuron answers a drifting grating by a half-wave of height |ŵ(f)|, so that the Fourier
-    transform of the field is all that is needed, and the modulation F1/F0 is π/2 for every field: a simple cell.
-    What differs between fields is which phase they like.
+    A rectified linear neuron answers a drifting grating by a half-wave of height |ŵ(f)|, so that
+    the Fourier transform of the field is all that is needed, and the modulation F1/F0 is π/2 for
+    every field: a simple cell. What differs between fields is which phase they like.
 
     Args:
-        frequency: Of the grating with the largest answer, in cycles a site: from one cycle along the shortest axis to
-            one half. Uniform light is no grating: a bump is asked at the lowest frequency.
-        orientation: Direction in which that grating goes, from 0 (the first axis of the lattice) to π; its bars lie
-            across. Without meaning where `selectivity` is near 0.
-        selectivity: Of orientation, |Σ R exp(2iθ)|/Σ R over directions θ at that frequency: 0 for a round field, 1 for
-            one that answers a single direction. One less the circular variance.
-        phase: Of that grating at the center of energy, from −π to π: 0 an even field that is positive there, ±π one
-            that is negative, ±π/2 an odd one. As in `fit_gabor`.
-        bandwidth: Frequencies in that direction with at least half of the answer, in octaves; infinite where the
-            answer is still more than that at the lowest or the highest frequency.
+        frequency: Of the grating with the largest answer, in cycles a site: from one cycle along
+            the shortest axis to one half. Uniform light is no grating: a bump is asked at the
+            lowest frequency.
+        orientation: Direction in which that grating goes, from 0 (the first axis of the lattice) to
+            π; its bars lie across. Without meaning where `selectivity` is near 0.
+        selectivity: Of orientation, |Σ R exp(2iθ)|/Σ R over directions θ at that frequency: 0 for a
+            round field, 1 for one that answers a single direction. One less the circular variance.
+        phase: Of that grating at the center of energy, from −π to π: 0 an even field that is
+            positive there, ±π one that is negative, ±π/2 an odd one. As in `fit_gabor`.
+        bandwidth: Frequencies in that direction with at least half of the answer, in octaves;
+            infinite where the answer is still more than that at the lowest or the highest
+            frequency.
     """
 
     frequency: np.ndarray
@@ -55,7 +57,8 @@ class Tuning:
 def tuning(fields: Any, axes: int = 2) -> Tuning:
     """Show every field gratings of all directions, frequencies and phases, and say which it likes and how much.
 
-    A field is taken as a patch around its center of energy, cut where it wraps: gratings need not fit the torus.
+    A field is taken as a patch around its center of energy, cut where it wraps: gratings need not
+    fit the torus.
 
     Args:
         fields: Fields (…, height, width).
@@ -65,7 +68,8 @@ def tuning(fields: Any, axes: int = 2) -> Tuning:
         A `Tuning`.
 
     Raises:
-        InputError: For fields that are not finite, or zero everywhere, or of fewer than four sites an axis.
+        InputError: For fields that are not finite, or zero everywhere, or of fewer than four sites
+            an axis.
 
     Example:
         >>> import numpy as np

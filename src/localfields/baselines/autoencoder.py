@@ -33,10 +33,10 @@ class Weights(NamedTuple):
 class Autoencoder(Baseline):
     """Fields that encode samples, and decode them as well: y = f(Wx + b), x̂ = Wᵀy + c.
 
-    Minimizes the mean of ½‖x − x̂‖² + λ‖y‖₁ by Adam, whose step shrinks to nothing along a cosine; samples are centered
-    and divided by one standard deviation, that of all sites together. Linear and without a price it spans the leading
-    principal components, turned in any way. The fields are the rows of W, over that deviation: a component's
-    preactivation is ⟨field, x⟩ less a constant.
+    Minimizes the mean of ½‖x − x̂‖² + λ‖y‖₁ by Adam, whose step shrinks to nothing along a cosine;
+    samples are centered and divided by one standard deviation, that of all sites together. Linear
+    and without a price it spans the leading principal components, turned in any way. The fields are
+    the rows of W, over that deviation: a component's preactivation is ⟨field, x⟩ less a constant.
 
     Example:
         >>> import localfields as lf
@@ -64,8 +64,9 @@ class Autoencoder(Baseline):
         """Learn fields from samples, (num, size); see `Baseline.fit`.
 
         Returns:
-            Fields. Iterations are steps. Notes: `loss`, its mean over the last tenth of them, and `residual`, the share
-            of the variance that is not given back, over at most 20 000 samples.
+            Fields. Iterations are steps. Notes: `loss`, its mean over the last tenth of them, and
+            `residual`, the share of the variance that is not given back, over at most 20 000
+            samples.
 
         Raises:
             InputError: When the samples cannot be fitted.

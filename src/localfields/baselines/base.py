@@ -22,8 +22,10 @@ class Fitted:
     """What a baseline has learned.
 
     Args:
-        fields: Receptive fields, (component, size): the response of component k to x is ⟨field_k, x⟩, less a constant.
-        converged: Whether the method met its own tolerance; true where it has none and takes a fixed number of steps.
+        fields: Receptive fields, (component, size): the response of component k to x is ⟨field_k,
+            x⟩, less a constant.
+        converged: Whether the method met its own tolerance; true where it has none and takes a
+            fixed number of steps.
         iterations: How many it took, in whatever the method counts.
         notes: What else is worth keeping, as plain values.
     """
@@ -37,8 +39,8 @@ class Fitted:
 class Baseline(Spec):
     """A method that learns receptive fields from samples alone, without labels.
 
-    A new one is one file: a subclass that declares its fields and defines `fit`. Libraries it needs are imported
-    inside `fit`.
+    A new one is one file: a subclass that declares its fields and defines `fit`. Libraries it needs
+    are imported inside `fit`.
     """
 
     family: ClassVar[str] = "baseline"
@@ -67,7 +69,8 @@ class Baseline(Spec):
             overcomplete: Whether more components than sites make sense.
 
         Raises:
-            InputError: When they are not finite numbers on two axes, are all the same, or fewer than the components.
+            InputError: When they are not finite numbers on two axes, are all the same, or fewer
+                than the components.
         """
         found = np.asarray(samples)
         if found.dtype != np.float32 or found.ndim != 2 or not np.isfinite(found).all():

@@ -14,8 +14,9 @@ from .base import Baseline, Fitted, check_seed, without_warnings
 class FastICA(Baseline):
     """Filters whose outputs are as far from Gaussian as can be (Hyvärinen 1999), whatever the sign of the kurtosis.
 
-    Samples are whitened on their leading principal components to outputs of unit variance. The fields are the rows of
-    the unmixing matrix, which act on samples (`components_` in scikit-learn), not the columns of the mixing matrix.
+    Samples are whitened on their leading principal components to outputs of unit variance. The
+    fields are the rows of the unmixing matrix, which act on samples (`components_` in
+    scikit-learn), not the columns of the mixing matrix.
 
     Example:
         >>> import localfields as lf
@@ -47,7 +48,8 @@ class FastICA(Baseline):
         """Learn fields from samples, (num, size); see `Baseline.fit`.
 
         Raises:
-            InputError: When the samples cannot be fitted, or have fewer than `components` directions.
+            InputError: When the samples cannot be fitted, or have fewer than `components`
+                directions.
         """
         from sklearn.decomposition import FastICA as Fit
         from sklearn.exceptions import ConvergenceWarning
@@ -66,6 +68,7 @@ class FastICA(Baseline):
         )
         with without_warnings(ConvergenceWarning):
             method.fit(x)
-        # The library tells of a failure in a warning, which may be of another thread, and by deflation not at all.
+        # The library tells of a failure in a warning, which may be of another thread, and by
+        # deflation not at all.
         converged = method.n_iter_ < self.iterations
         return Fitted(np.asarray(method.components_, np.float64), converged, int(method.n_iter_))

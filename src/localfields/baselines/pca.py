@@ -14,9 +14,9 @@ from .base import Baseline, Fitted, check_seed
 class PCA(Baseline):
     """Directions of most variance: eigenvectors of the covariance, largest eigenvalue first.
 
-    It sees second-order structure alone. On translation-invariant samples the covariance is circulant, so that fields
-    are sinusoids, whatever the kurtosis. The fields are the rows of `components_` in scikit-learn, orthonormal
-    directions that samples are projected on.
+    It sees second-order structure alone. On translation-invariant samples the covariance is
+    circulant, so that fields are sinusoids, whatever the kurtosis. The fields are the rows of
+    `components_` in scikit-learn, orthonormal directions that samples are projected on.
 
     Example:
         >>> import localfields as lf
@@ -33,10 +33,12 @@ class PCA(Baseline):
         """Learn fields from samples, (num, size); see `Baseline.fit`. Nothing is random here.
 
         Returns:
-            Fields of norm one. Notes: `variance`, along each of them, and `share`, of the whole variance.
+            Fields of norm one. Notes: `variance`, along each of them, and `share`, of the whole
+            variance.
 
         Raises:
-            InputError: When the samples cannot be fitted, or have fewer than `components` directions.
+            InputError: When the samples cannot be fitted, or have fewer than `components`
+                directions.
         """
         from sklearn.decomposition import PCA as Fit
 

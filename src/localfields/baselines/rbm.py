@@ -14,11 +14,12 @@ from .base import Baseline, Fitted, check_seed
 class RBM(Baseline):
     """Hidden units of a Bernoulli restricted Boltzmann machine, by persistent contrastive divergence (Tieleman 2008).
 
-    Its inputs are probabilities. Samples are mapped to [0, 1] by one straight line for all sites, from the smallest
-    value to the largest, or as far as `clip` standard deviations from the mean where they go farther; values beyond
-    become 0 or 1. So ±1 becomes 0 and 1 exactly, and a heavy tail does not squeeze everything else to ½. The fields are
-    the rows of `components_` in scikit-learn over the width of that interval: a hidden unit is on with probability
-    σ(⟨field, x⟩ + constant) for a sample x inside it.
+    Its inputs are probabilities. Samples are mapped to [0, 1] by one straight line for all sites,
+    from the smallest value to the largest, or as far as `clip` standard deviations from the mean
+    where they go farther; values beyond become 0 or 1. So ±1 becomes 0 and 1 exactly, and a heavy
+    tail does not squeeze everything else to ½. The fields are the rows of `components_` in
+    scikit-learn over the width of that interval: a hidden unit is on with probability σ(⟨field, x⟩
+    + constant) for a sample x inside it.
 
     Example:
         >>> import localfields as lf
@@ -45,8 +46,9 @@ class RBM(Baseline):
         """Learn fields from samples, (num, size); see `Baseline.fit`.
 
         Returns:
-            Fields. Iterations are mini-batches. Notes: `low` and `high`, what became 0 and 1, and `pseudo_likelihood`,
-            the mean log-probability of a sample by its sites one at a time given all others (Besag 1975).
+            Fields. Iterations are mini-batches. Notes: `low` and `high`, what became 0 and 1, and
+            `pseudo_likelihood`, the mean log-probability of a sample by its sites one at a time
+            given all others (Besag 1975).
 
         Raises:
             InputError: When the samples cannot be fitted.

@@ -14,10 +14,11 @@ from .base import Baseline, Fitted, check_seed, without_warnings
 class SparseCoding(Baseline):
     """Atoms of which few at a time make up a sample (Olshausen & Field 1996; Mairal et al. 2009).
 
-    Minimizes the mean of ½‖x − cD‖² + λ‖c‖₁ over codes c and atoms of norm one at most, the rows of D; samples are
-    centered and divided by one standard deviation, that of all sites together. The fields are these atoms
-    (`components_` in scikit-learn): the best code depends on a sample only through its products with them, so that they
-    are what acts on samples, before codes compete. The code itself is no linear function of the sample.
+    Minimizes the mean of ½‖x − cD‖² + λ‖c‖₁ over codes c and atoms of norm one at most, the rows of
+    D; samples are centered and divided by one standard deviation, that of all sites together. The
+    fields are these atoms (`components_` in scikit-learn): the best code depends on a sample only
+    through its products with them, so that they are what acts on samples, before codes compete. The
+    code itself is no linear function of the sample.
 
     Example:
         >>> import localfields as lf
@@ -44,8 +45,8 @@ class SparseCoding(Baseline):
         """Learn fields from samples, (num, size); see `Baseline.fit`.
 
         Returns:
-            Atoms. Iterations are mini-batches; converged when atoms stood still before the last. Note: `active`, the
-            share of a code that is not zero, over about 2000 of the samples.
+            Atoms. Iterations are mini-batches; converged when atoms stood still before the last.
+            Note: `active`, the share of a code that is not zero, over about 2000 of the samples.
 
         Raises:
             InputError: When the samples cannot be fitted.
@@ -74,7 +75,8 @@ class SparseCoding(Baseline):
             ** 9,  # the cost of a mini-batch is noisy: that rule stops long before atoms are found
             random_state=check_seed(seed),
         )
-        # A code that does not quite meet its tolerance is no matter: the next step makes another of it.
+        # A code that does not quite meet its tolerance is no matter: the next step makes another of
+        # it.
         with without_warnings(ConvergenceWarning):
             method.fit(x)
             active = float((method.transform(x[:: max(1, len(x) // 2000)]) != 0).mean())

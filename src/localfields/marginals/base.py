@@ -1,8 +1,8 @@
 """What every one-dimensional law knows: exact moments, quantiles, one quadrature rule, its way through a copula.
 
-The laws are symmetric about zero (except tabulated and empirical ones, which are centered where it matters) and
-have standard deviation `scale`. A law is defined by one function, the size of X that is exceeded with a given
-probability; nodes, quantiles and sampling follow from it.
+The laws are symmetric about zero (except tabulated and empirical ones, which are centered where it
+matters) and have standard deviation `scale`. A law is defined by one function, the size of X that
+is exceeded with a given probability; nodes, quantiles and sampling follow from it.
 """
 
 from __future__ import annotations
@@ -120,15 +120,16 @@ class Marginal(Spec):
     def hermite(self, order: int = 401) -> np.ndarray:
         """Coefficients a_n = E[T(Z) He_n(Z)]/√n! of the standardized map T, n = 0 … order, ∑ a_n² ≤ 1.
 
-        Composite Gauss–Legendre with Hermite functions by their stable recurrence, which holds for every tail.
+        Composite Gauss–Legendre with Hermite functions by their stable recurrence, which holds for
+        every tail.
         """
         return _hermite(self.standardized(), order)
 
     def correlation(self, latent: Any) -> np.ndarray:
         """Correlation of two coordinates whose latent normals have correlation `latent`.
 
-        C(r) = Σ a_n² rⁿ (Mehler). All terms are of one sign for r ≥ 0, so the remainder after order M is at most
-        (1 − Σ a_n²) |r|^(M+1); `correlation_error` returns it.
+        C(r) = Σ a_n² rⁿ (Mehler). All terms are of one sign for r ≥ 0, so the remainder after order
+        M is at most (1 − Σ a_n²) |r|^(M+1); `correlation_error` returns it.
         """
         return self._series(latent, self.hermite() ** 2)
 
@@ -205,9 +206,11 @@ class SymmetricLaw(Marginal):
         """Q(Φ(z)), finite for every finite or infinite z."""
         xp, special = namespace(z)
         a = xp.abs(z) * math.sqrt(0.5)
-        # P(|Z| > z) goes to zero beyond z = 13 in float32; held at the smallest normal number it keeps Q finite.
+        # P(|Z| > z) goes to zero beyond z = 13 in float32; held at the smallest normal number it
+        # keeps Q finite.
         delta = xp.maximum(special.erfc(a), np.finfo(a.dtype).tiny)
-        # copysign, not sign: a two-point law has no zero, and float32 normals draw one now and then.
+        # copysign, not sign: a two-point law has no zero, and float32 normals draw one now and
+        # then.
         return xp.copysign(self.scale * self.size(special.erf(a), delta), z)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -264,7 +267,8 @@ def latent_row(law: Marginal, wanted: np.ndarray) -> np.ndarray:
     """Latent correlation row for a wanted output row, refused when it is not positive.
 
     Raises:
-        InputError: When the latent row has an eigenvalue clearly below zero, so that no Gaussian has it.
+        InputError: When the latent row has an eigenvalue clearly below zero, so that no Gaussian
+            has it.
     """
     wanted = np.asarray(wanted, dtype=np.float64)
     row = law.latent_correlation(wanted)

@@ -113,12 +113,14 @@ class ErfNormal(Marginal):
 
     @property
     def _gain(self) -> Any:
-        # Beyond these ends the law is normal, or two-point, to the last bit; their squares are finite in float32.
+        # Beyond these ends the law is normal, or two-point, to the last bit; their squares are
+        # finite in float32.
         xp, _ = namespace(self.gain)
         return xp.clip(self.gain, 1e-15, 1e15)
 
     def _arcsine(self) -> Any:
-        # arcsin ρ with ρ = 2g²/(1 + 2g²), written so that large gains keep their digits: cos = √(1 − ρ²).
+        # arcsin ρ with ρ = 2g²/(1 + 2g²), written so that large gains keep their digits: cos = √(1
+        # − ρ²).
         xp, _ = namespace(self.gain)
         twice = 2 * self._gain**2
         return xp.arctan2(twice, xp.sqrt(1 + 2 * twice))
@@ -162,7 +164,8 @@ class ErfNormal(Marginal):
         if order == 2:
             return 1.0
         if order == 4:
-            # E erf(gZ)⁴ = (24/π²) ∫₀^{arcsin ρ} arcsin(sin θ/(1 + 2 sin θ)) dθ (Plackett); 𝒵⁴ = (4/π²) arcsin²ρ.
+            # E erf(gZ)⁴ = (24/π²) ∫₀^{arcsin ρ} arcsin(sin θ/(1 + 2 sin θ)) dθ (Plackett); 𝒵⁴ =
+            # (4/π²) arcsin²ρ.
             self.require_one(STATISTICS)
             points, weights = np.polynomial.legendre.leggauss(24)
             end = self._arcsine()
@@ -175,8 +178,8 @@ class ErfNormal(Marginal):
 class Algebraic(SymmetricLaw):
     """The generalized algebraic sigmoid's law: cdf ½(1 + x(1 + |x|^k)^(−1/k)), tail index k, scaled to unit variance.
 
-    Excess kurtosis runs from ∞ (k ≤ 4) through zero at k = 5.8901 to −1.2 (k → ∞, uniform). The paper quotes sample
-    kurtoses for k = 3, 4 and 5; the exact ones are ∞, ∞ and 4.2853.
+    Excess kurtosis runs from ∞ (k ≤ 4) through zero at k = 5.8901 to −1.2 (k → ∞, uniform). The
+    paper quotes sample kurtoses for k = 3, 4 and 5; the exact ones are ∞, ∞ and 4.2853.
 
     Example:
         >>> round(Algebraic(k=10.0).excess_kurtosis, 4), Algebraic(k=4.0).kurtosis

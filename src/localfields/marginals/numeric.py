@@ -1,7 +1,7 @@
 """Laws whose quantiles are computed: Student t, a two-normal mixture, tables, samples, projections of a sphere.
 
-Their maps from a normal are tabulated once, when the value is made, on a grid of normal scores; compiled code
-interpolates. The grid ends at z = ±8, beyond which a draw falls once in 10¹⁵.
+Their maps from a normal are tabulated once, when the value is made, on a grid of normal scores;
+compiled code interpolates. The grid ends at z = ±8, beyond which a draw falls once in 10¹⁵.
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ class NormalMixture(TabulatedLaw):
             low, high = np.where(over, middle, low), np.where(over, high, middle)
         at_zero = math.exp(-0.5 * (m / s) ** 2) / (s * math.sqrt(2 * math.pi))
         first = v / (2 * at_zero) if at_zero > 1e-250 else np.full(v.shape, np.inf)
-        # f(x) = f(0)(1 + c x² + …), so P(|X| < x) = 2f(0)(x + c x³/3): inverted to third order where x is small.
+        # f(x) = f(0)(1 + c x² + …), so P(|X| < x) = 2f(0)(x + c x³/3): inverted to third order
+        # where x is small.
         curve = ((m / s) ** 2 - 1) / (2 * s**2)
         near = first < 1e-4 * s
         first = np.where(near, first, 0.0)
@@ -175,8 +176,8 @@ class NormalMixture(TabulatedLaw):
 class Tabulated(Marginal):
     """Any law, from its quantiles at 4097 equally spaced normal scores between −8 and 8.
 
-    Use `Tabulated.of(quantile)` to make one from a function. Between the scores the quantile is linear, and every
-    statistic here is exact for that law: the one that is sampled.
+    Use `Tabulated.of(quantile)` to make one from a function. Between the scores the quantile is
+    linear, and every statistic here is exact for that law: the one that is sampled.
     """
 
     table: Array = declare(

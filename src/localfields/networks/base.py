@@ -1,8 +1,8 @@
 """What every network here is: receptive fields, and a readout of their responses.
 
-All have one hidden layer, so that a network is its first-layer weights (the receptive fields, one a row) and a
-function of the preactivations ⟨w_k, x⟩. The engine computes the preactivations, for single draws or for all shifts
-of one at once; the network says what follows.
+All have one hidden layer, so that a network is its first-layer weights (the receptive fields, one a
+row) and a function of the preactivations ⟨w_k, x⟩. The engine computes the preactivations, for
+single draws or for all shifts of one at once; the network says what follows.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def initial_fields(
     if init == "glorot":
         return sd * jax.random.normal(key, (hidden, size), dtype)
     if init == "glorot-truncated":
-        # Cut at two standard deviations of the parent, and widened so that the result has the standard deviation.
+        # Cut at two standard deviations of the parent, and widened so that the result has the
+        # standard deviation.
         parent = 0.87962566103423978
         return sd / parent * jax.random.truncated_normal(key, -2.0, 2.0, (hidden, size), dtype)
     if init == "positive":

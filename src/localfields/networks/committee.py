@@ -16,8 +16,9 @@ from .base import ACTIVATION, ACTIVATIONS, INIT, INIT_SCALE, Network, Params
 class Committee(Network):
     """(1/K) Σ_k σ(⟨w_k, x⟩ + b_k): model M1 of the paper with its second layer fixed.
 
-    Biases are absent, trained from `bias_value`, fixed at it, or fixed at +`bias_value` for the first half of the
-    neurons and −`bias_value` for the second. With several outputs each is the mean of its own K/outputs neurons.
+    Biases are absent, trained from `bias_value`, fixed at it, or fixed at +`bias_value` for the
+    first half of the neurons and −`bias_value` for the second. With several outputs each is the
+    mean of its own K/outputs neurons.
 
     Example:
         >>> import localfields as lf

@@ -27,9 +27,10 @@ def _as_gates(name: str, value: Any) -> Any:
 class GatedLinear(Network):
     """(1/K) Σ_k g_k(x) ⟨w_k, x⟩ with fixed gates g_k: a ReLU network whose gates are frozen.
 
-    The gates decide the number of neurons. They are values of `networks.gates`, among them `Flat`, `Bump`, `Block`,
-    `MexicanHat`, `Wave`, `RandomDirections` and `Directions` (half-spaces), `Exclusive`, `Redundant`, `Several` and
-    `Open`; or a subclass of `networks.gates.Gates` of your own.
+    The gates decide the number of neurons. They are values of `networks.gates`, among them `Flat`,
+    `Bump`, `Block`, `MexicanHat`, `Wave`, `RandomDirections` and `Directions` (half-spaces),
+    `Exclusive`, `Redundant`, `Several` and `Open`; or a subclass of `networks.gates.Gates` of your
+    own.
 
     Example:
         >>> import localfields as lf

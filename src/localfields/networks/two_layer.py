@@ -15,8 +15,8 @@ from .base import ACTIVATION, ACTIVATIONS, INIT, INIT_SCALE, Network, Params
 class TwoLayer(Network):
     """b + Σ_k v_k σ(⟨w_k, x⟩ + b_k), all trained (model M1 of the paper).
 
-    The second layer starts like the first, normal with variance s·2/(K + outputs); biases start at zero. They may be
-    absent, or only those of the hidden layer, b_k.
+    The second layer starts like the first, normal with variance s·2/(K + outputs); biases start at
+    zero. They may be absent, or only those of the hidden layer, b_k.
 
     Example:
         >>> import localfields as lf

@@ -1,8 +1,8 @@
 """Data from outside: an array, or a file of numbers, as rows that are read when they are needed.
 
-Nothing here runs code that a file brings along: pickled objects, cells, structures and functions are refused by what a
-file's header says, before they are read. What is memory-mapped is opened for one piece at a time and closed again, so
-that no more of it is ever in memory than one piece.
+Nothing here runs code that a file brings along: pickled objects, cells, structures and functions
+are refused by what a file's header says, before they are read. What is memory-mapped is opened for
+one piece at a time and closed again, so that no more of it is ever in memory than one piece.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Source:
         """The rows of these numbers, in this order; a number may come several times."""
         numbers, back = np.unique(which, return_inverse=True)  # a file is read forward
         found = np.empty((len(numbers), *self.shape[1:]), np.dtype(self.dtype).newbyteorder("="))
-        # What was touched of a mapped file stays in memory until it is closed: it is opened for a part at a time.
+        # What was touched of a mapped file stays in memory until it is closed: it is opened for a
+        # part at a time.
         ends = np.flatnonzero(np.diff(numbers // max(1, PART // (self.nbytes // self.num)))) + 1
         for start, stop in zip([0, *ends], [*ends, len(numbers)], strict=True):
             found[start:stop] = self.opened()[numbers[start:stop]]

@@ -67,7 +67,8 @@ def meet_in_the_middle_response(w: Any, coupling: float) -> np.ndarray:
     """f(w) of an Ising ring, exact for any field up to 44 sites: a few seconds at 40.
 
     The ring is cut in two. For every state of one half, a sorted list of the other half's sums with
-    cumulative weights gives E[sgn S], once for each of its 4 pairs of end spins: 2^(N/2) N operations.
+    cumulative weights gives E[sgn S], once for each of its 4 pairs of end spins: 2^(N/2) N
+    operations.
 
     Args:
         w: The field, (size,).

@@ -30,8 +30,9 @@ LARGEST_TABLE = 50_000_000  # numbers in a list of patterns: 400 MB
 class Stimulus(Spec):
     """A law on a lattice, with mean zero and unit variance unless it says otherwise.
 
-    A new stimulus is one file: a subclass that declares its fields (the first is `shape`) and defines `draw`,
-    `covariance` and `marginal`. Validation, JSON form and command-line options follow from the fields.
+    A new stimulus is one file: a subclass that declares its fields (the first is `shape`) and
+    defines `draw`, `covariance` and `marginal`. Validation, JSON form and command-line options
+    follow from the fields.
     """
 
     family: ClassVar[str] = "stimulus"

@@ -19,11 +19,11 @@ from .base import LATTICE, Stimulus
 class DeadLeaves(Stimulus):
     """Disks of all sizes, each of one gray, in front of each other: occlusion with no scale of its own.
 
-    Radii have the density r^−(d+1) on d axes between the smallest and the largest (r⁻³ on a torus): a scene looked
-    at from twice the distance has the same law, within these bounds (Lee, Mumford & Huang 2001). Centers are uniform on
-    the sites, and what no leaf covers shows one background, so that the law is exactly translation invariant.
-    Two sites are alike if the first leaf that covers one of them covers both, and independent otherwise; this
-    gives the covariance in closed form.
+    Radii have the density r^−(d+1) on d axes between the smallest and the largest (r⁻³ on a torus):
+    a scene looked at from twice the distance has the same law, within these bounds (Lee, Mumford &
+    Huang 2001). Centers are uniform on the sites, and what no leaf covers shows one background, so
+    that the law is exactly translation invariant. Two sites are alike if the first leaf that covers
+    one of them covers both, and independent otherwise; this gives the covariance in closed form.
 
     Example:
         >>> import localfields as lf
@@ -80,7 +80,8 @@ class DeadLeaves(Stimulus):
 
         def paint(leaf: Any, x: jax.Array) -> jax.Array:
             for_radius, for_place = jax.random.split(jax.random.fold_in(for_leaves, leaf))
-            # P(r > s) = (s^−d − r₊^−d)/(r₋^−d − r₊^−d); compared by squares, which are whole numbers on the lattice.
+            # P(r > s) = (s^−d − r₊^−d)/(r₋^−d − r₊^−d); compared by squares, which are whole
+            # numbers on the lattice.
             radius = (high + (low - high) * jax.random.uniform(for_radius, (num,), dtype)) ** (
                 -1 / axes
             )
@@ -116,7 +117,8 @@ class DeadLeaves(Stimulus):
         total = np.zeros(self.shape)
         steps = np.unique(squares)
         for square, after in zip(steps, [*steps[1:], np.inf], strict=True):
-            # The disk is the sites within √square while the radius lies between this distance and the next.
+            # The disk is the sites within √square while the radius lies between this distance and
+            # the next.
             ends = np.clip([np.sqrt(square), np.sqrt(after)], self.smallest, self.largest)
             chance = (ends[0] ** -axes - ends[1] ** -axes) / (low - high)
             if chance > 0:

@@ -1,6 +1,7 @@
 """Elliptical stimuli X = R Λ U: a radius times a uniform direction, colored. None of them localizes a field.
 
-All are scaled so that the covariance is the kernel's correlation; with a bare radius it would be E[R²]/D of it.
+All are scaled so that the covariance is the kernel's correlation; with a bare radius it would be
+E[R²]/D of it.
 """
 
 from __future__ import annotations
@@ -91,8 +92,9 @@ class StudentT(EllipticalLaw):
 def _gamma(key: Any, order: jax.Array, like: jax.Array) -> jax.Array:
     """Gamma variables of an order above 1, one for each entry of `like` (Marsaglia and Tsang 2000).
 
-    JAX's own go one by one on a CPU, each with keys of its own, and would take eight times as long as all normals of
-    the same draws. Here all are proposed at once, and those refused (one in twenty at most) once more.
+    JAX's own go one by one on a CPU, each with keys of its own, and would take eight times as long
+    as all normals of the same draws. Here all are proposed at once, and those refused (one in
+    twenty at most) once more.
     """
     d = order - 1 / 3
 

@@ -170,8 +170,8 @@ class Gaussian(AbstractGaussian, GaussianCopula):
 class NLGP(GaussianCopula):
     """Nonlinear Gaussian process, erf(gZ)/𝒵(g): from Gaussian (g → 0) to sharp-edged ±1 data (g → ∞).
 
-    The paper's main model (§2.2) and its predecessor's, which writes erf(gz/√2): that is this one at gain g/√2.
-    Covariance by the arcsine law; excess kurtosis between 0 and −2 in closed form.
+    The paper's main model (§2.2) and its predecessor's, which writes erf(gz/√2): that is this one
+    at gain g/√2. Covariance by the arcsine law; excess kurtosis between 0 and −2 in closed form.
 
     Example:
         >>> import localfields as lf
@@ -208,8 +208,8 @@ class NLGP(GaussianCopula):
 class Kur(GaussianCopula):
     """Gaussian copula with the algebraic marginal of tail index k: kurtosis of either sign at one covariance shape.
 
-    Excess kurtosis is ∞ for k ≤ 4, zero at k = 5.8901 and −1.2 in the limit (paper §2.3). For k ≤ 4 covariances
-    estimated from samples converge too slowly to be trusted; `covariance` is exact.
+    Excess kurtosis is ∞ for k ≤ 4, zero at k = 5.8901 and −1.2 in the limit (paper §2.3). For k ≤ 4
+    covariances estimated from samples converge too slowly to be trusted; `covariance` is exact.
 
     Example:
         >>> import localfields as lf

@@ -17,9 +17,9 @@ from .samples import LARGEST_HELD, PREPROCESS, SYMMETRY, Rows, check_rows, remem
 class ImagePatches(Rows):
     """Patches cut from images at random places; every place of every image is as likely as any other.
 
-    Without images of your own, the two photographs that come with scikit-learn. Colors become luminance. Blur and
-    zoom act on whole images, before they are normalized and cut, so that classes that differ in them see one world at
-    two resolutions: the lengthscale task on scenes.
+    Without images of your own, the two photographs that come with scikit-learn. Colors become
+    luminance. Blur and zoom act on whole images, before they are normalized and cut, so that
+    classes that differ in them see one world at two resolutions: the lengthscale task on scenes.
 
     Example:
         >>> import localfields as lf

@@ -27,8 +27,8 @@ WORST_FOURIER = 1e-6  # error of the Fourier sum from which a ring is cut in hal
 class Ising(Stimulus):
     """Spins on a ring, p(x) ∝ exp(+J Σ x_i x_{i+1}): ±1 data with correlation length −1/ln tanh J.
 
-    The paper prints exp(−J Σ …), which for J > 0 would be antiferromagnetic; its experiments use the sign here.
-    Drawn exactly, in O(N), with no Markov chain to run in and nothing rejected.
+    The paper prints exp(−J Σ …), which for J > 0 would be antiferromagnetic; its experiments use
+    the sign here. Drawn exactly, in O(N), with no Markov chain to run in and nothing rejected.
 
     Example:
         >>> import localfields as lf
@@ -52,9 +52,10 @@ class Ising(Stimulus):
     def draw(self, key: Any, num: int) -> jax.Array:
         """Forward filtering around the ring.
 
-        Write s_i = x_i x_0. The chain steps from s_i to s_{i+1} with a probability that looks ahead to the closing
-        bond, so that it closes with the right weight and nothing is rejected. One uniform number decides for both
-        values of s_i: below both probabilities of +1 the result is +1, above both −1, between them a copy of s_i.
+        Write s_i = x_i x_0. The chain steps from s_i to s_{i+1} with a probability that looks ahead
+        to the closing bond, so that it closes with the right weight and nothing is rejected. One
+        uniform number decides for both values of s_i: below both probabilities of +1 the result is
+        +1, above both −1, between them a copy of s_i.
         """
         n, dtype = self.size, working_dtype()
         coupling = jnp.asarray(self.coupling, dtype)
@@ -62,7 +63,8 @@ class Ising(Stimulus):
             -2 * jnp.abs(coupling)
         )  # of a bond by itself: (1 − t)/2, with all its digits
         log_t = jnp.log1p(-2 * flips)
-        # Turning every second spin makes J < 0 into J > 0; on an odd ring the closing bond then prefers −1.
+        # Turning every second spin makes J < 0 into J > 0; on an odd ring the closing bond then
+        # prefers −1.
         closing = jnp.where((coupling < 0) & (n % 2 == 1), -1.0, 1.0).astype(dtype)
         bonds = jnp.arange(n - 1, 0, -1, dtype=dtype)  # left to the closing one after the step
         ahead, here = bonds * log_t, (bonds + 1) * log_t
@@ -70,9 +72,10 @@ class Ising(Stimulus):
             (1 - flips) * _one_plus(ahead, closing) / _one_plus(here, closing)
         )  # P(s' = +1 | s = +1)
         turn = flips * _one_plus(ahead, closing) / _one_plus(here, -closing)  # P(s' = +1 | s = −1)
-        # The generator is most of a draw's cost, so two sites share a word. The lower 16 bits of a site's number,
-        # which matter once in 2¹⁶ comparisons, come from one further word a draw, times an odd number for each
-        # site: two sites look at it together about once in 10⁶ draws, less than a float32 threshold's rounding.
+        # The generator is most of a draw's cost, so two sites share a word. The lower 16 bits of a
+        # site's number, which matter once in 2¹⁶ comparisons, come from one further word a draw,
+        # times an odd number for each site: two sites look at it together about once in 10⁶ draws,
+        # less than a float32 threshold's rounding.
         pairs = (n + 1) // 2
         words = jax.random.bits(key, (pairs + 1, num), jnp.uint32)
         upper = jnp.concatenate([words[:pairs] & jnp.uint32(0xFFFF0000), words[:pairs] << 16])[:n]

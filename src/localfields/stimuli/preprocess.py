@@ -1,7 +1,7 @@
 """What is done to data before a network sees them: small values that compose.
 
-Each step is fitted to samples once and returns what it then does to any sample, with its inverse where it has one.
-Filters wrap around the lattice, as everything here does.
+Each step is fitted to samples once and returns what it then does to any sample, with its inverse
+where it has one. Filters wrap around the lattice, as everything here does.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ class Scale(Preprocess):
 class Whiten(Preprocess):
     """Make all variances one and all correlations zero, in the directions that vary enough.
 
-    ZCA stays as close to the samples as can be, so that sites remain sites (Bell & Sejnowski 1997). PCA turns to the
-    principal components, largest variance first: the lattice then has no meaning. Directions whose variance is below
-    `cutoff` of the largest become zero, as they would be noise made loud.
+    ZCA stays as close to the samples as can be, so that sites remain sites (Bell & Sejnowski 1997).
+    PCA turns to the principal components, largest variance first: the lattice then has no meaning.
+    Directions whose variance is below `cutoff` of the largest become zero, as they would be noise
+    made loud.
 
     Example:
         >>> import numpy as np
@@ -225,7 +226,8 @@ class DifferenceOfGaussians(Filter):
 class ContrastNormalize(Preprocess):
     """Give every sample mean zero and the same contrast: what is left is its form.
 
-    A sample's contrast is √(variance + floor² · mean variance), so that faint ones are not made as loud as others.
+    A sample's contrast is √(variance + floor² · mean variance), so that faint ones are not made as
+    loud as others.
     """
 
     floor: Real = number(
@@ -256,8 +258,9 @@ class ContrastNormalize(Preprocess):
 class Saturate(Preprocess):
     """Compress every site as a sensor of limited range does: erf(g x/σ), with σ the root mean square over all sites.
 
-    Small values keep their order and large ones end at ±1, so that heavy tails become light: the marginal's excess
-    kurtosis falls toward −2 as the gain grows. On normal data this is the paper's nonlinear Gaussian process (`NLGP`).
+    Small values keep their order and large ones end at ±1, so that heavy tails become light: the
+    marginal's excess kurtosis falls toward −2 as the gain grows. On normal data this is the paper's
+    nonlinear Gaussian process (`NLGP`).
 
     Example:
         >>> import numpy as np
@@ -304,8 +307,8 @@ class Window(Preprocess):
 class Wrap(Preprocess):
     """Make a patch fit onto a torus: take off the smooth part that holds the jumps between opposite borders.
 
-    The periodic component of Moisan (2011): the patch less the field that is harmonic inside and has the jumps across
-    the borders. Linear; a patch that wraps already is left unchanged.
+    The periodic component of Moisan (2011): the patch less the field that is harmonic inside and
+    has the jumps across the borders. Linear; a patch that wraps already is left unchanged.
     """
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:

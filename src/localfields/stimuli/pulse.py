@@ -97,14 +97,16 @@ class Pulse(Stimulus):
     def covariance(self) -> np.ndarray:
         """From the chance that two sites both lie in the pulse."""
         p, both = self.coverage(), self.pair_coverage()
-        # With a random sign the product of two sites is −1 exactly when one is inside and the other is not.
+        # With a random sign the product of two sites is −1 exactly when one is inside and the other
+        # is not.
         return both - p**2 if self.coding == "zero-one" else 1 - 4 * (p - both)
 
 
 class SinglePulse(Pulse):
     """A pulse at a uniformly random place, its length uniform between `shortest` and `longest` sites (notes, SP).
 
-    On a torus each axis has its own place and length. The law has only N × (number of lengths) atoms an axis.
+    On a torus each axis has its own place and length. The law has only N × (number of lengths)
+    atoms an axis.
 
     Example:
         >>> import localfields as lf

@@ -56,9 +56,10 @@ SYMMETRY = Declaration(
 class Rows(Stimulus):
     """Rows drawn at random, each as likely as any other, with replacement.
 
-    Statistics are those of the rows, exactly: nothing is estimated of a law behind them. With a `symmetry` every shift
-    of a row, or its negative, is as likely as the row, so that the stimulus has that symmetry exactly, and `orbit` and
-    the theories apply; whether the data had it is another question, which `predict` looks into.
+    Statistics are those of the rows, exactly: nothing is estimated of a law behind them. With a
+    `symmetry` every shift of a row, or its negative, is as likely as the row, so that the stimulus
+    has that symmetry exactly, and `orbit` and the theories apply; whether the data had it is
+    another question, which `predict` looks into.
     """
 
     preprocess = required(PreprocessField)
@@ -255,8 +256,9 @@ def held_type(dtype: Any) -> Any:
 class Samples(Rows):
     """Your own data: each sample is a row of an array or a file, and draws are rows at random.
 
-    A file is .npy, .npz, .mat (version 5 to 7), .csv or zarr; `file.npz:name` chooses one of several arrays. A .npy
-    file of any size is read where it lies. The default, all signs of two sites, only holds the place of data.
+    A file is .npy, .npz, .mat (version 5 to 7), .csv or zarr; `file.npz:name` chooses one of
+    several arrays. A .npy file of any size is read where it lies. The default, all signs of two
+    sites, only holds the place of data.
 
     Example:
         >>> import numpy as np, localfields as lf

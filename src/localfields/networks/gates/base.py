@@ -1,7 +1,7 @@
 """What gates are: how far each neuron of a gated linear network is open for an input.
 
-Gates are fixed. They see an input through its projections on some directions, which the engine computes beside the
-preactivations, for one input or for all its shifts at once.
+Gates are fixed. They see an input through its projections on some directions, which the engine
+computes beside the preactivations, for one input or for all its shifts at once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MOST_COPIES = 100_000
 class Gates(Spec):
     """How far each of K gates is open for an input: 0 is shut, 1 is open.
 
-    Gates of your own are a subclass with `num_gates` and `open`; they see the input itself, site by site, unless
-    `directions` says otherwise. What theory needs of them is measured on draws.
+    Gates of your own are a subclass with `num_gates` and `open`; they see the input itself, site by
+    site, unless `directions` says otherwise. What theory needs of them is measured on draws.
 
     Example:
         >>> class Loud(Gates):

@@ -21,8 +21,9 @@ TIE = 64  # a projection below this many roundings of ‖v‖₁ is taken for ze
 class HalfSpaces(Gates):
     """Gates 1(⟨v_k, x⟩ > 0), one direction v_k each.
 
-    On data with ties, ⟨v, x⟩ = 0, a gate is open by √½ there. Its square then has the mean of a coin's, and by sign
-    symmetry nothing else is felt: E[g² X Xᵀ] = ½Σ holds for every sign-symmetric law, ±1 data included.
+    On data with ties, ⟨v, x⟩ = 0, a gate is open by √½ there. Its square then has the mean of a
+    coin's, and by sign symmetry nothing else is felt: E[g² X Xᵀ] = ½Σ holds for every
+    sign-symmetric law, ±1 data included.
     """
 
     @property
