@@ -1,4 +1,4 @@
-"""Random numbers: the same as those of JAX's default keys, bit for bit, in about half the time on a CPU.
+"""Random numbers bit for bit as from JAX's default keys, in about half the time on a CPU.
 
 JAX's default keys run the Threefry cipher in a loop that on a CPU goes through memory every four
 rounds. The keys made here unroll the rounds, so that the cipher and what is made of its bits fuse
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-LARGEST_DRAW = 2**32  # numbers from one key; a counter has 32 bits here
+NUM_COUNTERS = 2**32  # numbers from one key; a counter has 32 bits here
 
 
 def threefry(key0: Any, key1: Any, x0: Any, x1: Any, rounds: int = 20) -> tuple[Any, Any]:
@@ -36,9 +36,9 @@ def threefry(key0: Any, key1: Any, x0: Any, x1: Any, rounds: int = 20) -> tuple[
 
 def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     size = math.prod(shape)
-    if size >= LARGEST_DRAW:
+    if size >= NUM_COUNTERS:
         raise ValueError(
-            f"one key draws fewer than {LARGEST_DRAW} numbers, got a shape of {size}: split the key"
+            f"one key draws fewer than {NUM_COUNTERS} numbers, got a shape of {size}: split the key"
         )
     count = jax.lax.iota(jnp.uint32, size).reshape(shape)
     first, second = threefry(key[0], key[1], jnp.zeros_like(count), count)
@@ -65,7 +65,8 @@ def make_key(seed: int) -> jax.Array:
     """A key of this kind; it draws what `jax.random.key(seed)` draws.
 
     Example:
-        >>> bool((jax.random.bits(make_key(7), (3,)) == jax.random.bits(jax.random.key(7), (3,))).all())
+        >>> fast, default = (jax.random.bits(key, (3,)) for key in (make_key(7), jax.random.key(7)))
+        >>> bool((fast == default).all())
         True
     """
     return jax.random.wrap_key_data(jnp.asarray(_words(seed)), impl=KEYS)

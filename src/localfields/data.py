@@ -77,7 +77,8 @@ def zooms(stimulus: Any, factors: Any = (2, 1), **task: Any) -> Discrimination:
 
     Example:
         >>> import localfields as lf
-        >>> [one.smallest for one in lf.data.zooms(lf.stimuli.DeadLeaves(smallest=2), (2, 1)).stimuli]
+        >>> task = lf.data.zooms(lf.stimuli.DeadLeaves(smallest=2), (2, 1))
+        >>> [stimulus.smallest for stimulus in task.stimuli]
         [1.0, 2.0]
     """
     steps = [Count(high=1000).check("factors", one) for one in _several("factors", factors)]
@@ -147,7 +148,8 @@ def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> D
     if not np.all(found == np.rint(found)) or len(found) > MOST_CLASSES:
         raise InputError(
             f"`classes` has {len(found)} different values, such as {found[0]:g} and {found[1]:g}. "
-            f"Labels are whole numbers, at most {MOST_CLASSES} different ones: number the classes 0, 1, …."
+            f"Labels are whole numbers, at most {MOST_CLASSES} different ones: number the classes "
+            "0, 1, …."
         )
     coded = labels if labels is not None else "zero-one" if len(found) == 2 else "one-hot"
     return _task(

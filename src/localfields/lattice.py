@@ -33,7 +33,7 @@ NOTICEABLE = 4.4e-6
 
 
 def distance(shape: int | Sequence[int]) -> np.ndarray:
-    """Distance of every site from the origin on the ring or torus (Euclidean over the axes' ring distances).
+    """Distance of every site from the origin: Euclidean over the axes' ring distances.
 
     Example:
         >>> distance((6,))
@@ -52,7 +52,7 @@ def _ring(n: int) -> np.ndarray:
 
 
 def along(values: Any, axis: int, axes: int) -> Any:
-    """Values along one axis of a lattice (the last of `values`), with ones for its other axes: (…, 1, n, 1)."""
+    """Values along one axis of a lattice, (…, n), with ones for the other axes: (…, 1, n, 1)."""
     ones = [1] * (axes - 1)
     return values.reshape(*values.shape[:-1], *ones[:axis], values.shape[-1], *ones[axis:])
 
@@ -79,7 +79,7 @@ def row_of(eigenvalues: Any) -> Any:
 
 
 def filtered(eigenvalues: Any, x: Any) -> Any:
-    """Multiply the trailing lattice axes of `x` by the circulant matrix with these eigenvalues, in O(N log N)."""
+    """Multiply the trailing axes of `x` by the circulant matrix with these eigenvalues."""
     xp, _ = namespace(x, eigenvalues)
     axes = _axes(eigenvalues)
     half = eigenvalues[..., : eigenvalues.shape[-1] // 2 + 1]
@@ -102,7 +102,7 @@ def product(row: Any, x: Any) -> Any:
 
 
 def root(row: Any) -> Any:
-    """Row of the symmetric square root of a covariance; eigenvalues below zero are taken as zero."""
+    """Row of the symmetric square root of a covariance; negative eigenvalues count as zero."""
     xp, _ = namespace(row)
     return row_of(xp.sqrt(xp.maximum(spectrum(row), 0)))
 
@@ -117,13 +117,14 @@ def inverse(row: Any) -> Any:
     if isinstance(values, np.ndarray) and np.abs(values).min() <= 1e-14 * np.abs(values).max():
         raise InputError(
             f"This row cannot be inverted: its smallest eigenvalue is {np.abs(values).min():.2g}, "
-            f"its largest {np.abs(values).max():.2g}. Shorten the lengthscale, or solve a sum of rows."
+            f"its largest {np.abs(values).max():.2g}. Shorten the lengthscale, or solve a sum of "
+            "rows."
         )
     return row_of(1 / values)
 
 
 def matrix(row: Any) -> Any:
-    """The dense circulant matrix of a row, (size, size), sites in C order. For small lattices and for tests."""
+    """The dense circulant matrix of a row, (size, size), sites in C order."""
     xp, _ = namespace(row)
     sites = np.indices(row.shape).reshape(row.ndim, -1)
     wrapped = [(s[None, :] - s[:, None]) % n for s, n in zip(sites, row.shape, strict=True)]
@@ -165,7 +166,7 @@ def fourier_basis(shape: int | Sequence[int]) -> np.ndarray:
 
 
 def fourier_frequencies(shape: int | Sequence[int]) -> np.ndarray:
-    """Frequency vector (cycles around each axis) of each column of `fourier_basis`, (size, axes)."""
+    """Frequency (cycles around each axis) of each column of `fourier_basis`, (size, axes)."""
     shape = Shape().check("shape", shape)
     return _tensor_frequencies(shape)[_frequency_order(shape)]
 
@@ -191,13 +192,13 @@ def _frequency_order(shape: Sequence[int]) -> np.ndarray:
 
 
 class Kernel(Spec):
-    """A correlation as a function of displacement, with lengthscale ξ. Unit variance, never indefinite."""
+    """A positive correlation as a function of displacement, with lengthscale ξ."""
 
     family: ClassVar[str] = "kernel"
 
     @abc.abstractmethod
     def spectra(self, shape: tuple[int, ...], xi: Any) -> list[Any]:
-        """Eigenvalues: one array a lattice axis when the kernel is separable, else one of the lattice's shape."""
+        """Eigenvalues: one array per axis if the kernel is separable, else one of full shape."""
 
     def correlation(self, shape: tuple[int, ...], xi: Any) -> np.ndarray:
         """The exact correlation row, of the lattice's shape."""
@@ -215,7 +216,7 @@ class Kernel(Spec):
 
 
 class SquaredExponential(Kernel):
-    """exp(−d²/ξ²) in the ring distance d, made positive: eigenvalues below zero are cut, then the variance restored.
+    """exp(−d²/ξ²) in the ring distance d, without its negative eigenvalues, at unit variance.
 
     Wrapping gives the kernel a kink at d = N/2, which makes it indefinite from ξ/N ≈ 0.1 on. The
     original code cuts without restoring the variance, which inflates it by up to 6 %.
@@ -226,7 +227,7 @@ class SquaredExponential(Kernel):
         return [positive_part(spectrum(_gaussian_row(n, xi))) for n in shape]
 
     def distortion(self, shape: tuple[int, ...], xi: Any) -> float:
-        """Largest change of a correlation by cutting and restoring, over the lattice and the values of ξ."""
+        """Largest change of a correlation by that, over the lattice and the values of ξ."""
         values = np.atleast_1d(np.asarray(xi, dtype=float))
         wanted = [
             (functools.reduce(np.multiply.outer, [_gaussian_row(n, x) for n in shape]), x)
@@ -308,7 +309,7 @@ def normalize_kernel(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
-    """Refuse a row that is no correlation; warn when making the kernel positive changes it noticeably."""
+    """Check a given row; warn when making the kernel positive changes it noticeably."""
     if isinstance(kernel, Given):
         check_row("kernel", kernel.row, shape)
         _require_one_lengthscale(xi)
@@ -317,11 +318,13 @@ def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
     change = kernel.distortion(shape, xi)
     if change > NOTICEABLE * len(shape):
         warnings.warn(
-            f"The kernel is not positive on a lattice of shape {shape} with ξ = {show(xi)}: negative eigenvalues "
-            f"were cut and the variance restored, which changes correlations by up to {change:.2g}. "
+            f"The kernel is not positive on a lattice of shape {shape} with ξ = {show(xi)}: "
+            "negative eigenvalues "
+            "were cut and the variance restored, which changes correlations by up to "
+            f"{change:.2g}. "
             "`kernel='periodized'` is positive for every ξ.",
             UserWarning,
-            stacklevel=4,  # past __check_init__ and the module class, to the line that makes the stimulus
+            stacklevel=4,  # past __check_init__ and the module class, to the caller
         )
 
 
@@ -334,7 +337,7 @@ def _require_one_lengthscale(xi: Any) -> None:
 
 
 def check_row(name: str, row: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Refuse a row that is no correlation: of another shape, not symmetric, not 1 at zero, beyond ±1."""
+    """Check that a row is a correlation: shape, symmetry, 1 at zero, within ±1."""
     if row.shape != shape:
         raise InputError(
             f"`{name}` has shape {row.shape}, and the lattice has {shape}. "
@@ -356,7 +359,8 @@ def check_row(name: str, row: np.ndarray, shape: tuple[int, ...]) -> None:
     if np.abs(row).max() > 1 + 1e-9:
         worst = float(row.flat[np.abs(row).argmax()])
         raise InputError(
-            f"`{name}` must lie between −1 and 1, got {worst:g}. Give correlations, not covariances."
+            f"`{name}` must lie between −1 and 1, got {worst:g}. Give correlations, not "
+            "covariances."
         )
 
 

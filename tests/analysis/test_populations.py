@@ -8,7 +8,7 @@ import pytest
 
 from localfields import InputError, analysis
 from localfields.analysis import METRICS, measure, metric, populations
-from localfields.analysis.metrics import check_trajectory
+from localfields.analysis.metrics import require_trajectory
 from localfields.trajectory import Outcome, Trajectory
 
 X = np.arange(40)
@@ -192,6 +192,6 @@ def test_mistakes_are_told(two):
     with pytest.raises(InputError, match="Did you mean 'width'"):
         measure(two, "widht")
     with pytest.raises(InputError, match="a Trajectory"):
-        check_trajectory(np.ones(3))
+        require_trajectory(np.ones(3))
     with pytest.raises(InputError, match="Record it"):
         measure(made(np.ones((1, 1, 1, 8)), recorded=False))

@@ -12,7 +12,7 @@ X = np.arange(40)
 MEASURES = (
     "position",
     "width",
-    "spectrum",
+    "power_spectrum",
     "spectral_peak",
     "spectral_concentration",
     "uncertainty",
@@ -96,7 +96,7 @@ def test_spectrum_of_waves_on_a_torus():
     x, y = np.meshgrid(np.arange(8), np.arange(6), indexing="ij")
     for k in ((0, 0), (3, 0), (-3, 2), (3, 2), (0, 1), (4, 3), (2, 3), (4, 0)):
         field = np.cos(2 * np.pi * (k[0] * x / 8 + k[1] * y / 6) + 0.4)
-        spectrum = analysis.spectrum(field, axes=2)
+        spectrum = analysis.power_spectrum(field, axes=2)
         assert spectrum.shape == (8, 4) and spectrum[k[0] % 8, k[1]] == pytest.approx(1)
         assert analysis.spectral_peak(field, axes=2).tolist() == list(k)
         assert analysis.spectral_concentration(field, axes=2) == pytest.approx(1)
@@ -139,7 +139,7 @@ def test_bounds(field):
     assert analysis.uncertainty(field) >= 0.5 - 1e-9
     assert analysis.entropic_excess(field) >= -1e-9
     assert 0 <= analysis.position(field) < len(field)
-    assert analysis.spectrum(field).sum() == pytest.approx(1)
+    assert analysis.power_spectrum(field).sum() == pytest.approx(1)
     assert analysis.spectral_concentration(field) >= 1 / (len(field) // 2 + 1) - 1e-9
 
 

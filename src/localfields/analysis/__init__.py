@@ -21,10 +21,10 @@ from .populations import populations as populations
 from .shape import entropic_excess as entropic_excess
 from .shape import oscillatory_from as oscillatory_from
 from .shape import position as position
+from .shape import power_spectrum as power_spectrum
 from .shape import spectral_concentration as spectral_concentration
 from .shape import spectral_participation as spectral_participation
 from .shape import spectral_peak as spectral_peak
-from .shape import spectrum as spectrum
 from .shape import uncertainty as uncertainty
 from .shape import width as width
 from .sinusoid import SinusoidFit as SinusoidFit

@@ -12,8 +12,8 @@ from ..errors import InputError, show
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Fields:
-    """Receptive fields in float64, one row a field, with what is needed to give results their axes back."""
+class FieldBatch:
+    """Receptive fields in float64, one row per field, and the axes to give results back."""
 
     values: np.ndarray  # (field, *shape)
     lead: tuple[int, ...]
@@ -34,11 +34,11 @@ class Fields:
         return values.reshape((*self.lead, *values.shape[1:]))
 
     def per_axis(self, values: np.ndarray) -> np.ndarray:
-        """Results (field, axis) on the leading axes: one number on a ring, a last axis of coordinates on a torus."""
+        """Results (field, axis) on the leading axes; on a ring without the last axis."""
         return self.back(values[:, 0] if len(self.shape) == 1 else values)
 
 
-def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -> Fields:
+def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -> FieldBatch:
     """Check fields (…, *shape) with that many trailing lattice axes.
 
     Args:
@@ -97,7 +97,7 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
             raise InputError(
                 f"`fields` must be finite and not zero everywhere; {got}. Leave such fields out."
             )
-    return Fields(values, lead, shape)
+    return FieldBatch(values, lead, shape)
 
 
 def sites(shape: tuple[int, ...]) -> np.ndarray:
@@ -106,7 +106,7 @@ def sites(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def leading_sign(frequency: np.ndarray) -> np.ndarray:
-    """Sign of the first number of each row that is not zero, (field, 1); a wave may be turned, as cos(−a) = cos a."""
+    """Sign of the first nonzero number per row, (field, 1); a wave may be turned by it."""
     first = np.take_along_axis(frequency, (frequency != 0).argmax(axis=1)[:, None], axis=1)
     return np.where(first < 0, -1.0, 1.0)
 

@@ -42,8 +42,8 @@ class Model:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Solution:
-    """Parameters (field, parameter), coefficients (field, column), norm of the residual (field,)."""
+class LeastSquaresFit:
+    """Parameters (field, parameter), coefficients (field, column), residual norm (field,)."""
 
     parameters: np.ndarray
     coefficients: np.ndarray
@@ -88,7 +88,7 @@ def _project(model: Model, target: np.ndarray, parameters: np.ndarray) -> _Point
 
 def fit(
     model: Model, target: np.ndarray, starts: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> Solution:
+) -> LeastSquaresFit:
     """Fit every field from every start, and keep the best.
 
     Args:
@@ -125,7 +125,7 @@ def fit(
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("parameters", "coefficients", "cost")
     )
-    return Solution(parameters, coefficients * scale[:, None], np.sqrt(cost) * scale)
+    return LeastSquaresFit(parameters, coefficients * scale[:, None], np.sqrt(cost) * scale)
 
 
 def _costs(model: Model, target: np.ndarray, parameters: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from, peak_position
-from .metrics import check_trajectory
+from .metrics import require_trajectory
 
 # Flow times that differ by less than this fraction are the same: steps × learning rate rounds.
 SLACK = 1e-9
@@ -82,11 +82,11 @@ class Comparison:
         return 1 / size, math.prod(min(3, n) for n in self.shape) / size
 
     def at_start(self, values: np.ndarray) -> np.ndarray:
-        """Values (member, time, neuron) at the first common record of each member, (member, neuron)."""
+        """Values (member, time, neuron) at the first common record, (member, neuron)."""
         return values[np.arange(len(values)), self.inside.argmax(axis=1)]
 
     def at_end(self, values: np.ndarray) -> np.ndarray:
-        """Values (member, time, neuron) at the last common record of each member, (member, neuron)."""
+        """Values (member, time, neuron) at the last common record, (member, neuron)."""
         return values[
             np.arange(len(values)), self.inside.shape[1] - 1 - self.inside[:, ::-1].argmax(axis=1)
         ]
@@ -337,7 +337,7 @@ def fields_at(
 
 def _check(run: Any, sol: Any) -> None:
     for name, value in (("run", run), ("sol", sol)):
-        check_trajectory(value, name)
+        require_trajectory(value, name)
     neurons, members = run.initial.shape[1], run.num_members
     for what, first, second, advice in (
         ("lattice", run.shape, sol.shape, "Train and solve the same task."),
@@ -361,7 +361,8 @@ def _check(run: Any, sol: Any) -> None:
     for name, trajectory in (("run", run), ("sol", sol)):
         if "weights" not in trajectory.series:
             raise InputError(
-                f"`{name}` has no recorded fields. Record them: `Record(quantities=('weights', …))`."
+                f"`{name}` has no recorded fields. Record them: `Record(quantities=('weights', "
+                "…))`."
             )
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..errors import InputError
 from ..trajectory import inverse_participation_ratio, peak_position
-from ._fields import Fields, leading_sign, read_fields, sites, wrapped
+from ._fields import FieldBatch, leading_sign, read_fields, sites, wrapped
 from ._project import Model, fit
 from .metrics import metric
 from .shape import position, spectral_peak
 
-NARROWEST = 0.2  # sites; the envelope is then below 1e-5 on the next site, and narrower ones are the same field
+NARROWEST = 0.2  # sites; the envelope is then below 1e-5 on the next site
 IMAGES = {1: 3, 2: 1}  # how often the field goes around each axis, to either side
 WIDEST = {1: 1 / 2, 2: 1 / 5}  # of an axis; what further images would add is below 1e-10
 BESIDE = {
@@ -56,7 +56,7 @@ class GaborFit:
 
     @property
     def width(self) -> np.ndarray:
-        """Standard width of the envelope in sites; on a torus the long and the short one in a last axis."""
+        """Standard width of the envelope in sites; on a torus (…, 2), the long one first."""
         widths = np.sqrt(np.linalg.eigvalsh(self.covariance))[..., ::-1]
         return widths[..., 0] if len(self.shape) == 1 else widths
 
@@ -68,14 +68,14 @@ class GaborFit:
 
     @property
     def elongation(self) -> np.ndarray:
-        """Direction of the long axis of the envelope, from 0 (the first axis of the lattice) to π, on a torus."""
+        """Direction of the envelope's long axis, from 0 (the first lattice axis) to π."""
         self._require_plane("The direction of elongation")
         along = np.linalg.eigh(self.covariance)[1][..., -1]
         return np.asarray(np.arctan2(along[..., 1], along[..., 0]) % np.pi)
 
     @property
     def orientation(self) -> np.ndarray:
-        """Direction in which the wave goes, from 0 (the first axis of the lattice) to π, on a torus.
+        """Direction in which the wave goes, from 0 (the first lattice axis) to π, on a torus.
 
         Its bars lie across. Without meaning where the frequency is nearly 0.
         """
@@ -85,7 +85,7 @@ class GaborFit:
 
     @property
     def cycles(self) -> np.ndarray:
-        """Cycles of the wave within one width of the envelope, in its direction: a bump has none, 1 is a wavelet."""
+        """Cycles of the wave within one width of the envelope: 0 for a bump, 1 for a wavelet."""
         along = (self.frequency if len(self.shape) > 1 else self.frequency[..., None]) / np.array(
             self.shape
         )
@@ -113,7 +113,7 @@ class GaborFit:
 
 
 def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
-    """Fit a Gabor to every field: position, widths, frequency, phase and amplitude of a wave under an envelope.
+    """Fit a Gabor, a wave under a Gaussian envelope, to every field.
 
     It starts from closed forms (moments of the energy, inverse participation ratio, spectral peak),
     several of them, and goes on by least squares, in which amplitude and phase are solved for. An
@@ -136,9 +136,9 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
         >>> import numpy as np
         >>> from localfields.analysis import fit_gabor
         >>> d = np.arange(40) - 17.5
-        >>> found = fit_gabor(np.exp(-(d**2) / 2 / 3.0**2) * np.cos(2 * np.pi * 5.5 * d / 40 + 1))
-        >>> np.round([found.position, found.width, found.frequency, found.phase, found.amplitude], 4)
-        array([17.5,  3. ,  5.5,  1. ,  1. ])
+        >>> gabor = fit_gabor(np.exp(-(d**2) / 2 / 3.0**2) * np.cos(2 * np.pi * 5.5 * d / 40 + 1))
+        >>> np.round([gabor.position, gabor.width, gabor.frequency, gabor.phase], 4)
+        array([17.5,  3. ,  5.5,  1. ])
     """
     given = read_fields(fields, axes, least=8, most_axes=2)
     sizes = np.array(given.shape)
@@ -172,7 +172,7 @@ def gabor_error(fields: Any, axes: int = 1) -> np.ndarray:
 def _without_wave(
     parameters: np.ndarray, coefficients: np.ndarray, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, ...]:
-    """Center, covariance, frequency and coefficients, with frequency 0 where the wave is too slow to be told.
+    """Center, covariance, frequency and coefficients, with frequency 0 for very slow waves.
 
     To first order in k·d, exp(−½ dᵀPd) (c cos k·d + s sin k·d) is c times the same Gaussian moved
     by (s/c) P⁻¹k, and to second order its cosine turns P into P + kkᵀ.
@@ -224,7 +224,7 @@ def _ends(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return low, np.concatenate([2 * sizes, np.log(narrow), lean, 2 * sizes])
 
 
-def _starts(given: Fields) -> np.ndarray:
+def _starts(given: FieldBatch) -> np.ndarray:
     """Parameters to start from, (start, field, parameter), in closed form."""
     axes, sizes, num = len(given.shape), np.array(given.shape), len(given.values)
     largest = peak_position(given.values, axes).reshape(num, axes).astype(float)
@@ -249,7 +249,7 @@ def _gabors(shape: tuple[int, ...]) -> Model:
     axes, sizes, places = len(shape), np.array(shape), sites(shape)
 
     def images(parameters: np.ndarray) -> Any:
-        """Yield which fields and, of each of their images, displacements d and z = Lᵀd, and complex values.
+        """Yield which fields and, for each image, displacements d, z = Lᵀd, and complex values.
 
         Of shapes (field, site, axis), the same, and (field, site).
         """

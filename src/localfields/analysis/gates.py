@@ -1,4 +1,4 @@
-"""Gates along a run: for how many stimuli a ReLU neuron's gate stays as it is while its field learns (working note 1).
+"""Gates along a run: how often a ReLU neuron's gate stays the same during learning (note 1).
 
 Where gates hardly change, a network of fixed gates describes the run. Also the excess kurtosis of
 the preactivations, which says how far from Gaussian the data look to the neuron.
@@ -23,7 +23,7 @@ from ..stimuli.base import as_key
 from ..tasks import Discrimination
 from ..theory.checks.draws import Covariances
 from ..trajectory import Trajectory
-from .metrics import check_trajectory
+from .metrics import require_trajectory
 
 REFERENCES = ("next", "first", "final")
 MOST_ATOMS = 2**14  # patterns up to which a law is summed and not drawn
@@ -73,7 +73,7 @@ class GateHistory:
 
     @property
     def mixed_kurtosis(self) -> np.ndarray:
-        """Excess kurtosis of ⟨w, X⟩ over all classes together (each about its own mean), (member, time, neuron).
+        """Excess kurtosis of ⟨w, X⟩ over all classes, each about its mean, (member, time, neuron).
 
         Not zero for Gaussian classes: a mixture of normals of different widths has heavy tails.
         """
@@ -119,12 +119,12 @@ def gates_along(
         >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
         >>> run = lf.solve(task, lf.theory.ExactIsing(), times=[0, 1, 3, 10, 20, 40], members=2)
         >>> found = gates_along(run, task)
-        >>> found.agreement.shape, bool(found.agreement[:, -1].min() > 0.99)  # a bump has formed: its gate is settled
+        >>> found.agreement.shape, bool(found.agreement[:, -1].min() > 0.99)  # a bump has formed
         ((2, 5, 1), True)
         >>> bool((found.bound <= found.uniform).all()), found.kurtosis[0, -1, 0].round(1).tolist()
         (True, [-1.7, -1.8])
     """
-    check_trajectory(trajectory)
+    require_trajectory(trajectory)
     if reference not in REFERENCES:
         raise unknown_name("reference", reference, REFERENCES)
     num, seed = Count(0, 10**9).check("num", num), Count(0, 2**63 - 1).check("seed", seed)
@@ -143,7 +143,8 @@ def gates_along(
     counted = flow >= float(Number(low=0, closed=True).check("since", since)) * (1 - 1e-9)
     if (counted.sum(axis=1) < 2).any():
         raise InputError(
-            f"`since` must be before the last record but one ({flow[:, -2].min():g}), got {show(since)}."
+            f"`since` must be before the last record but one ({flow[:, -2].min():g}), got "
+            f"{show(since)}."
         )
     swept = num_members(task)
     if swept is not None and swept != members:
@@ -163,7 +164,7 @@ def gates_along(
 
 
 def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Fields of unit length, (member, time, neuron, size), and biases in the same units, (member, time, neuron)."""
+    """Fields of unit length, (member, time, neuron, size), and biases in the same units."""
     weights = trajectory.weights
     fields = weights.reshape(*weights.shape[:3], -1).astype(np.float64)
     bias = np.asarray(trajectory.series.get("biases", np.zeros(fields.shape[:3])), np.float64)
@@ -171,7 +172,8 @@ def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray
         fixed = Row(hint="Give one number a neuron.").check("biases", biases)
         if fixed.shape != (fields.shape[2],):
             raise InputError(
-                f"`biases` has {fixed.size} numbers for {fields.shape[2]} neurons. Give one per neuron."
+                f"`biases` has {fixed.size} numbers for {fields.shape[2]} neurons. Give one per "
+                "neuron."
             )
         bias = bias + fixed
     with np.errstate(invalid="ignore"):  # of a member that diverged
@@ -363,7 +365,7 @@ def _tally(
 
 
 def _probabilities(sums: Any, num: float) -> dict[str, np.ndarray]:
-    """Probabilities and kurtosis with their standard errors, from means over so many draws (∞: all patterns)."""
+    """Probabilities and kurtosis with standard errors, from means over `num` samples."""
     found = {}
     for name in ("agreement", "next", "uniform"):
         p = np.clip(np.asarray(sums[name], np.float64), 0, 1)

@@ -22,7 +22,7 @@ Function = Callable[[Any, int], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
-    """A registered metric: its name, what it computes, its meaning in one line, and whether it takes its time."""
+    """A registered metric: name, function, meaning in one line, and whether it is slow."""
 
     name: str
     function: Function
@@ -34,7 +34,7 @@ METRICS: dict[str, Metric] = {}
 
 
 def metric(function: Function | None = None, *, name: str = "", slow: bool = False) -> Any:
-    """Register a function of fields and axes as a metric, under its own name and first line of documentation.
+    """Register a function of fields and axes as a metric; its first docstring line is the help.
 
     Args:
         function: The function.
@@ -87,13 +87,14 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
     Example:
         >>> import localfields as lf
         >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
-        >>> found = measure(lf.solve(task, lf.theory.ExactIsing(), times=[0.0, 0.01], members=2), "ipr", "position")
+        >>> run = lf.solve(task, lf.theory.ExactIsing(), times=[0.0, 0.01], members=2)
+        >>> found = measure(run, "ipr", "position")
         >>> found["position"].dims, found["position"].shape
         (('member', 'time', 'neuron'), (2, 2, 1))
     """
     import xarray as xr
 
-    check_trajectory(trajectory)
+    require_trajectory(trajectory)
     for name in names:
         if name not in METRICS:
             raise unknown_name("metric", name, METRICS)
@@ -116,11 +117,12 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
     return xr.Dataset(data, coords=coordinates)
 
 
-def check_trajectory(value: Any, name: str = "trajectory") -> None:
+def require_trajectory(value: Any, name: str = "trajectory") -> None:
     """Refuse anything else."""
     if not isinstance(value, Trajectory):
         raise InputError(
-            f"`{name}` must be a Trajectory, as `lf.train` and `lf.solve` return, got {show(value)}."
+            f"`{name}` must be a Trajectory, as `lf.train` and `lf.solve` return, got "
+            f"{show(value)}."
         )
 
 

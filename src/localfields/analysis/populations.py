@@ -1,4 +1,4 @@
-"""`populations`: which neurons end localized, which oscillatory, with which biases, and how they share the lattice."""
+"""`populations`: which neurons end localized, which oscillatory, and how they tile."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from
-from .metrics import check_trajectory, over_sound
+from .metrics import over_sound, require_trajectory
 from .shape import oscillatory_from, position, spectral_participation, spectral_peak
 from .tiling import Tiling, tiling
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Populations:
-    """The final fields of a trajectory, sorted. `populations` makes it; arrays are (member, neuron).
+    """Final fields by kind, arrays of (member, neuron). `populations` makes it.
 
     Args:
         shape: The lattice.
@@ -49,15 +49,18 @@ class Populations:
         return ~(self.localized | self.oscillatory) & self.ok[:, None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, median biases and how many of them are negative, and tiling, pooled over members; None if undefined.
+        """Counts, biases and tiling, pooled over members, for JSON; None where undefined.
 
         Of the tilings, medians over the members that have one.
         """
-        found: dict[str, Any] = {"members": int(self.ok.sum()), "neurons": int(self.ipr.shape[1])}
+        summary: dict[str, Any] = {
+            "members": int(self.ok.sum()),
+            "neurons": int(self.ipr.shape[1]),
+        }
         for name in ("localized", "oscillatory", "neither"):
             which = getattr(self, name)
             bias = self.bias[which & np.isfinite(self.bias)]
-            found |= {
+            summary |= {
                 name: int(which.sum()),
                 f"bias_{name}": float(np.median(bias)) if bias.size else None,
                 f"bias_{name}_negative": int((bias < 0).sum()) if bias.size else None,
@@ -66,8 +69,8 @@ class Populations:
         for name in ("covered", "covered_by_chance", "evenness"):
             values = getattr(self.tiling, name)
             values = values[np.isfinite(values)]
-            found[name] = float(np.median(values)) if values.size else None
-        return found
+            summary[name] = float(np.median(values)) if values.size else None
+        return summary
 
     def __repr__(self) -> str:
         """The summary, in a few lines."""
@@ -80,7 +83,8 @@ class Populations:
                 line += f"positive {s[f'bias_{name}_positive']})"
             lines.append(line)
         if s["covered"] is not None:
-            line = f"  localized fields cover {s['covered']:.0%} of the sites ({s['covered_by_chance']:.0%} by chance)"
+            chance = f"{s['covered_by_chance']:.0%} by chance"
+            line = f"  localized fields cover {s['covered']:.0%} of the sites ({chance})"
             if s["evenness"] is not None:
                 much = "more even than" if s["evenness"] > 0 else "less even than"
                 line += f", {abs(s['evenness']):.1f}σ {much} by chance"
@@ -104,19 +108,16 @@ def populations(trajectory: Trajectory) -> Populations:
         >>> import localfields as lf
         >>> from localfields.analysis import populations
         >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
-        >>> found = populations(lf.solve(task, lf.theory.ExactIsing(), members=3))
-        >>> found.to_dict()["localized"]
+        >>> populations(lf.solve(task, lf.theory.ExactIsing(), members=3)).to_dict()["localized"]
         3
     """
-    check_trajectory(trajectory)
+    require_trajectory(trajectory)
     fields, axes = trajectory.final.astype(np.float64), len(trajectory.shape)
-    ok = np.array([one.kind == "ok" for one in trajectory.outcome], dtype=bool)
+    ok = np.array([outcome.kind == "ok" for outcome in trajectory.outcome], dtype=bool)
     ipr, waves = (
         over_sound(f, fields, axes) for f in (inverse_participation_ratio, spectral_participation)
     )
-    localized = ok[:, None] & (
-        ipr > localized_from(math.prod(trajectory.shape))
-    )  # not where it is nan
+    localized = ok[:, None] & (ipr > localized_from(math.prod(trajectory.shape)))  # False for nan
     biases = trajectory.series.get("biases")
     return Populations(
         shape=trajectory.shape,

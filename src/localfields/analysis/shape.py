@@ -1,4 +1,4 @@
-"""Numbers that describe one receptive field: where it lies, how wide, at which frequency, how near to the bounds.
+"""Numbers that describe a receptive field: place, width, frequency, uncertainty.
 
 All of them are blind to sign and scale, and all but the position to where the field lies.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
-from ._fields import Fields, read_fields
+from ._fields import FieldBatch, read_fields
 from .metrics import metric
 
 
@@ -41,7 +41,7 @@ def position(fields: Any, axes: int = 1) -> np.ndarray:
 
 @metric
 def width(fields: Any, axes: int = 1) -> np.ndarray:
-    """Circular standard deviation of the energy w² in sites: N/2π · √(−2 ln R), R the length of its mean direction.
+    """Circular standard deviation of w² in sites: N/2π · √(−2 ln R), R the resultant length.
 
     A Gaussian bump exp(−x²/2s²) has s/√2, as the energy is narrower than the field; a single site
     has 0, and it grows without bound as the field spreads.
@@ -56,42 +56,40 @@ def width(fields: Any, axes: int = 1) -> np.ndarray:
     return given.per_axis(np.array(given.shape) / (2 * np.pi) * np.sqrt(-2 * np.log(length)))
 
 
-def _resultants(given: Fields) -> np.ndarray:
+def _resultants(given: FieldBatch) -> np.ndarray:
     """Mean of exp(2πi x/N) along every axis under the energy, (field, axis)."""
     energy = _shares(given)
-    found = []
+    means = []
     for axis, n in enumerate(given.shape):
         others = tuple(a + 1 for a in range(len(given.shape)) if a != axis)
-        found.append(energy.sum(axis=others) @ np.exp(2j * np.pi * np.arange(n) / n))
-    return np.stack(found, axis=1)
+        means.append(energy.sum(axis=others) @ np.exp(2j * np.pi * np.arange(n) / n))
+    return np.stack(means, axis=1)
 
 
-def _shares(given: Fields) -> np.ndarray:
+def _shares(given: FieldBatch) -> np.ndarray:
     """The energy of every site as a part of the whole."""
     sites = tuple(range(1, given.values.ndim))
     square = (given.values / np.abs(given.values).max(axis=sites, keepdims=True)) ** 2
     return square / square.sum(axis=sites, keepdims=True)
 
 
-def spectrum(fields: Any, axes: int = 1) -> np.ndarray:
+def power_spectrum(fields: Any, axes: int = 1) -> np.ndarray:
     """Part of the energy Σw² at every frequency, (…, *half): waves of opposite frequencies are one.
 
     The last axis runs from 0 to N/2 as in `numpy.fft.rfft`, the ones before it as in
     `numpy.fft.fft`.
 
     Example:
-        >>> spectrum(np.cos(2 * np.pi * 2 * np.arange(8) / 8)).round(6).tolist()
+        >>> power_spectrum(np.cos(2 * np.pi * 2 * np.arange(8) / 8)).round(6).tolist()
         [0.0, 0.0, 1.0, 0.0, 0.0]
     """
     given = read_fields(fields, axes)
     return given.back(_folded(given))
 
 
-def _spectrum(given: Fields) -> np.ndarray:
-    power = (
-        np.abs(np.fft.rfftn(_unit(given), axes=tuple(range(1, given.values.ndim)))) ** 2
-        / given.size
-    )
+def _spectrum(given: FieldBatch) -> np.ndarray:
+    sites = tuple(range(1, given.values.ndim))
+    power = np.abs(np.fft.rfftn(_unit(given), axes=sites)) ** 2 / given.size
     last = np.full(power.shape[-1], 2.0)  # −k is left out of the transform
     last[0] = 1
     if given.shape[-1] % 2 == 0:
@@ -99,7 +97,7 @@ def _spectrum(given: Fields) -> np.ndarray:
     return power * last
 
 
-def _unit(given: Fields) -> np.ndarray:
+def _unit(given: FieldBatch) -> np.ndarray:
     """Fields of norm one."""
     sites = tuple(range(1, given.values.ndim))
     values = given.values / np.abs(given.values).max(axis=sites, keepdims=True)
@@ -108,7 +106,7 @@ def _unit(given: Fields) -> np.ndarray:
 
 @metric
 def spectral_peak(fields: Any, axes: int = 1) -> np.ndarray:
-    """Frequency of the strongest wave in cycles around the ring, from 0 (a field mostly of one sign) to N/2.
+    """Frequency of the strongest wave in cycles around the ring, from 0 to N/2.
 
     On a torus one number an axis (last axis), of which the last is not negative.
 
@@ -126,7 +124,7 @@ def spectral_peak(fields: Any, axes: int = 1) -> np.ndarray:
 
 @metric
 def spectral_concentration(fields: Any, axes: int = 1) -> np.ndarray:
-    """Part of the energy in the strongest wave: 1 for a sinusoid of whole frequency, about 2 ln(N)/N for noise.
+    """Part of the energy in the strongest wave: 1 for a sinusoid, about 2 ln(N)/N for noise.
 
     Example:
         >>> x = np.arange(40)
@@ -139,7 +137,7 @@ def spectral_concentration(fields: Any, axes: int = 1) -> np.ndarray:
 
 @metric
 def spectral_participation(fields: Any, axes: int = 1) -> np.ndarray:
-    """Inverse participation ratio of the spectrum: 1 for a wave, 1/m for a field that is made of m waves alike.
+    """Inverse participation ratio of the spectrum: 1 for a wave, 1/m for m equal waves.
 
     Example:
         >>> x = np.arange(40)
@@ -152,7 +150,7 @@ def spectral_participation(fields: Any, axes: int = 1) -> np.ndarray:
 
 
 def oscillatory_from(shape: tuple[int, ...]) -> float:
-    """Spectral participation from which a field counts as oscillatory: twice that of Gaussian noise, about 8/N.
+    """Spectral participation from which a field is oscillatory: twice that of noise, about 8/N.
 
     Such a field is made of fewer than a quarter of the waves, as one that counts as localized lives
     on fewer than a quarter of the sites. The energy of noise in a wave has two degrees of freedom
@@ -167,8 +165,8 @@ def oscillatory_from(shape: tuple[int, ...]) -> float:
     return 2 * (8 * (size - single) // 2 + 3 * single) / (size * (size + 2))
 
 
-def _folded(given: Fields) -> np.ndarray:
-    """The spectrum with k and −k as one also where the last frequency is 0 or N/2, at the one that is not negative."""
+def _folded(given: FieldBatch) -> np.ndarray:
+    """The spectrum with k and −k merged also where the last frequency is 0 or N/2."""
     power = _spectrum(given)
     if len(given.shape) == 1:
         return power
@@ -188,7 +186,7 @@ def _folded(given: Fields) -> np.ndarray:
 
 @metric
 def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
-    """Product Δθ·Δk of the spreads in place and frequency: at least 1/2, near it for a bump, infinite for a wave.
+    """Product Δθ·Δk of the spreads in place and frequency: at least 1/2, infinite for a wave.
 
     Of the trigonometric polynomial through the sites, with Breitenberger's spreads on the circle:
     Δθ = √(1 − |τ|²)/|τ| with τ = ⟨exp(iθ)⟩, and Δk² = ⟨k²⟩, as a real field has no mean frequency.
@@ -205,36 +203,33 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     """
     given = read_fields(fields, axes)
     sites = tuple(range(1, given.values.ndim))
-    whole = np.fft.fftn(_unit(given), axes=sites)
+    transform = np.fft.fftn(_unit(given), axes=sites)
     for axis, n in enumerate(given.shape, start=1):
-        whole = np.fft.fftshift(whole, axes=axis)
-        if (
-            n % 2 == 0
-        ):  # N/2 and −N/2 are one on the lattice, and half of each is the interpolation without bias
-            lowest = np.take(whole, [0], axis=axis) / 2
-            inner = np.take(whole, range(1, n), axis=axis)
-            whole = np.concatenate([lowest, inner, lowest], axis=axis)
-    power = np.abs(whole) ** 2
+        transform = np.fft.fftshift(transform, axes=axis)
+        # N/2 and −N/2 are one on the lattice; half of each is the interpolation without bias.
+        if n % 2 == 0:
+            lowest = np.take(transform, [0], axis=axis) / 2
+            inner = np.take(transform, range(1, n), axis=axis)
+            transform = np.concatenate([lowest, inner, lowest], axis=axis)
+    power = np.abs(transform) ** 2
     total = power.sum(axis=sites)
-    found = []
+    products = []
     for axis, n in enumerate(given.shape, start=1):
         k = np.arange(-(n // 2), n // 2 + 1)
-        square = (
-            np.moveaxis(power, axis, -1).sum(axis=tuple(range(1, power.ndim - 1))) @ k**2.0 / total
-        )
-        upper, lower = (
-            np.take(whole, range(i, whole.shape[axis] - 1 + i), axis=axis) for i in (1, 0)
-        )
+        along = np.moveaxis(power, axis, -1).sum(axis=tuple(range(1, power.ndim - 1)))
+        square = along @ k**2.0 / total
+        last = transform.shape[axis] - 1
+        upper, lower = (np.take(transform, range(i, last + i), axis=axis) for i in (1, 0))
         tau = np.abs((upper * lower.conj()).sum(axis=sites)) / total
         placed = tau > 1e-12  # a pure wave has τ = 0 up to rounding, and no place
         spread = np.sqrt(np.maximum(1 - tau**2, 0)) / np.where(placed, tau, 1)
-        found.append(np.where(placed, spread * np.sqrt(square), np.inf))
-    return given.per_axis(np.stack(found, axis=1))
+        products.append(np.where(placed, spread * np.sqrt(square), np.inf))
+    return given.per_axis(np.stack(products, axis=1))
 
 
 @metric
 def entropic_excess(fields: Any, axes: int = 1) -> np.ndarray:
-    """H(w²) + H(|ŵ|²) − ln N with the unitary transform: at least 0, which one site and a constant have.
+    """H(w²) + H(|ŵ|²) − ln N with the unitary transform: at least 0, as for a single site.
 
     1 − ln 2 ≈ 0.307 for each axis of a Gaussian bump that is neither narrow nor wide, 2.6 for noise
     on forty sites. Unlike `uncertainty` it does not mind fast oscillation: a Gabor has about ln 2

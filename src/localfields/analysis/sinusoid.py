@@ -27,7 +27,7 @@ FINENESS = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SinusoidFit:
-    """Waves fitted to fields, w(x) ≈ offset + amplitude · cos(2π f·x/N + phase). `fit_sinusoid` makes it.
+    """Fitted waves, w(x) ≈ offset + amplitude · cos(2π f·x/N + phase). `fit_sinusoid` makes it.
 
     Args:
         shape: The lattice.
@@ -126,12 +126,12 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
 
 @metric(slow=True)
 def sinusoid_error(fields: Any, axes: int = 1) -> np.ndarray:
-    """Relative error ‖w − fit‖/‖w‖ of the best wave with free frequency, amplitude, phase and offset."""
+    """Relative error ‖w − fit‖/‖w‖ of the best sinusoid plus a constant."""
     return fit_sinusoid(fields, axes).error
 
 
 def _waves(shape: tuple[int, ...]) -> Model:
-    """Cosine, sine and constant at a frequency, from the middle of the lattice, where they hardly overlap."""
+    """Cosine, sine and constant, about the middle of the lattice, where they hardly overlap."""
     places = 2 * np.pi * (sites(shape) - (np.array(shape) - 1) / 2) / np.array(shape)
 
     def columns(frequency: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ def _waves(shape: tuple[int, ...]) -> Model:
 
 
 def _valleys(fields: np.ndarray, fineness: int) -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies (start, field, axis) around which the error is lowest, and how far apart they were looked for.
+    """Frequencies (start, field, axis) near which the error is lowest, and their spacing.
 
     Seen from the middle of the lattice the cosine and the constant are even and the sine is odd, so
     that the projection needs no more than the transform of the field and sums of waves, which are

@@ -1,4 +1,4 @@
-"""`tiling`: whether fields share a lattice among them, against the same fields put down at random."""
+"""`tiling`: how evenly fields cover a lattice, compared with random positions."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
     Example:
         >>> import numpy as np
         >>> from localfields.analysis import tiling
-        >>> blocks = np.kron(np.eye(8), np.ones(5))  # eight fields of five sites, side by side on forty
-        >>> found = tiling(blocks)
-        >>> found.covered.item(), round(found.covered_by_chance.item(), 3), found.overlap.item()
+        >>> blocks = np.kron(np.eye(8), np.ones(5))  # eight fields of five sites each
+        >>> tiles = tiling(blocks)
+        >>> tiles.covered.item(), round(tiles.covered_by_chance.item(), 3), tiles.overlap.item()
         (1.0, 0.656, 0.0)
-        >>> round(found.evenness.item(), 2), found.chance.item()
+        >>> round(tiles.evenness.item(), 2), tiles.chance.item()
         (2.51, 0.001)
     """
     values = np.asarray(fields)
@@ -76,7 +76,8 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
     chosen = np.ones(lead, bool) if which is None else np.asarray(which)
     if chosen.shape != lead or chosen.dtype != bool:
         raise InputError(
-            f"`which` must be booleans of shape {lead}, got {chosen.dtype} of shape {chosen.shape}. "
+            f"`which` must be booleans of shape {lead}, got {chosen.dtype} of shape "
+            f"{chosen.shape}. "
             "Leave it out to use all fields."
         )
     shape = values.shape[values.ndim - axes :]
@@ -85,17 +86,14 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
         sound = np.abs(read_fields(values[chosen], axes).flat)
         prints[chosen] = sound >= sound.max(axis=1, keepdims=True) / 2
     sets = int(np.prod(lead[:-1]))
+    prints = prints.reshape(sets, lead[-1], prints.shape[-1])
+    chosen = chosen.reshape(sets, lead[-1])
     rows = [
-        _describe(one[use].reshape(-1, *shape))
-        for one, use in zip(
-            prints.reshape(sets, lead[-1], prints.shape[-1]),
-            chosen.reshape(sets, lead[-1]),
-            strict=True,
-        )
+        _describe(own[use].reshape(-1, *shape)) for own, use in zip(prints, chosen, strict=True)
     ]
     columns = np.array(rows, dtype=np.float64).reshape(sets, len(dataclasses.fields(Tiling)))
-    found = [column.reshape(lead[:-1]) for column in columns.T]
-    return Tiling(found[0].astype(int), *found[1:])
+    num, *others = (column.reshape(lead[:-1]) for column in columns.T)
+    return Tiling(num.astype(int), *others)
 
 
 def _describe(prints: np.ndarray) -> list[float]:
@@ -132,8 +130,8 @@ def _by_chance(prints: np.ndarray, areas: np.ndarray) -> np.ndarray:
     shape = prints.shape[1:]
     counts = np.zeros((DRAWS, int(np.prod(shape))), np.int32)
     sites = np.indices(shape).reshape(len(shape), 1, -1)
-    for one in prints:
+    for footprint in prints:
         shifts = np.stack([rng.integers(n, size=DRAWS) for n in shape])[..., None]
         moved = (sites - shifts) % np.array(shape)[:, None, None]
-        counts += one[tuple(moved)]
+        counts += footprint[tuple(moved)]
     return _overlap(counts, areas)

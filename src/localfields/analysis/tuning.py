@@ -21,7 +21,7 @@ SUBFIELD = 0.25  # of the largest weight: what is weaker belongs to no subfield
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tuning:
-    """Answers of fields to gratings cos(2πf·x + ψ). `tuning` makes it; arrays have the leading axes of the fields.
+    """Responses of fields to gratings cos(2πf·x + ψ). `tuning` makes it.
 
     A rectified linear neuron answers a drifting grating by a half-wave of height |ŵ(f)|, so that
     the Fourier transform of the field is all that is needed, and the modulation F1/F0 is π/2 for
@@ -50,12 +50,12 @@ class Tuning:
 
     @property
     def oddness(self) -> np.ndarray:
-        """Which phase a field likes, from 0 (even, of either sign) to 1 (odd): sin² of the phase."""
+        """sin² of the phase: from 0 (even, of either sign) to 1 (odd)."""
         return np.sin(self.phase) ** 2
 
 
 def tuning(fields: Any, axes: int = 2) -> Tuning:
-    """Show every field gratings of all directions, frequencies and phases, and say which it likes and how much.
+    """Preferred grating of every field, over all directions, frequencies and phases.
 
     A field is taken as a patch around its center of energy, cut where it wraps: gratings need not
     fit the torus.
@@ -76,8 +76,8 @@ def tuning(fields: Any, axes: int = 2) -> Tuning:
         >>> from localfields.analysis import tuning
         >>> x, y = np.meshgrid(np.arange(16) - 8, np.arange(16) - 8, indexing="ij")
         >>> envelope = np.exp(-(x**2 + y**2) / 2 / 2.0**2)
-        >>> found = tuning([envelope, envelope * np.sin(2 * np.pi * 0.25 * y)])
-        >>> found.selectivity.round(2), round(found.orientation[1] / np.pi, 2), round(found.oddness[1], 2)
+        >>> fits = tuning([envelope, envelope * np.sin(2 * np.pi * 0.25 * y)])
+        >>> fits.selectivity.round(2), round(fits.orientation[1] / np.pi, 2), round(fits.oddness[1], 2)
         (array([0.  , 0.81]), np.float64(0.5), np.float64(1.0))
     """
     if axes != 2:
@@ -122,7 +122,7 @@ def _tuned(values: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _centered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fields rolled so that their center is in the middle, sites from there, and what is left to the center itself."""
+    """Fields rolled to the middle, sites from there, and the remaining offset of the center."""
     shape = np.array(values.shape[1:])
     center = position(values, 2)
     nearest = np.floor(center).astype(int)
@@ -205,19 +205,20 @@ def preferred_orientation(fields: Any, axes: int = 2) -> np.ndarray:
 
 @metric(slow=True)
 def oddness(fields: Any, axes: int = 2) -> np.ndarray:
-    """Phase of the preferred grating at the center, from 0 (an even field) to 1 (an odd one); on a torus."""
+    """Oddness of the preferred grating's phase, from 0 (even) to 1 (odd); on a torus."""
     return tuning(fields, axes).oddness
 
 
 @metric
 def subfields(fields: Any, axes: int = 1) -> np.ndarray:
-    """Number of lobes of one sign each: connected sites whose weight is at least a quarter of the largest.
+    """Number of lobes: connected sites of one sign with at least a quarter of the largest weight.
 
     Sites are connected to their neighbors along an axis, around the lattice as well.
 
     Example:
         >>> x = np.arange(40) - 20
-        >>> subfields([np.exp(-(x**2) / 18), np.exp(-(x**2) / 18) * np.cos(2 * np.pi * x / 8)]).tolist()
+        >>> bump = np.exp(-(x**2) / 18)
+        >>> subfields([bump, bump * np.cos(2 * np.pi * x / 8)]).tolist()
         [1.0, 3.0]
     """
     given = read_fields(fields, axes)

@@ -1,4 +1,4 @@
-"""Methods to compare with that learn fields without labels. A new file in this folder is found by itself."""
+"""Unsupervised methods to compare with. A new file in this folder is found automatically."""
 
 from typing import Any
 

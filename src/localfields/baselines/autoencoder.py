@@ -1,4 +1,4 @@
-"""An autoencoder of our own: one layer there and the same back, with a price on activity where wanted."""
+"""An autoencoder: one layer with tied weights, and a penalty on activity if wanted."""
 
 from __future__ import annotations
 

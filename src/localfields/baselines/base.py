@@ -93,14 +93,15 @@ class Baseline(Spec):
         return found
 
     def check_rank(self, x: np.ndarray) -> None:
-        """Refuse more components than checked samples have directions: the others would be made of rounding errors."""
+        """Refuse more components than the samples have directions: others would be rounding."""
         variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(x, rowvar=False, dtype=x.dtype)))
         rank = int(
             (variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum()
         )
         if rank < self.components:
             raise InputError(
-                f"{self.components} components cannot be fitted to samples of {rank} independent directions. "
+                f"{self.components} components cannot be fitted to samples of {rank} independent "
+                "directions. "
                 f"Use at most {rank}."
             )
 
@@ -115,7 +116,7 @@ _ALONE = threading.Lock()
 
 @contextlib.contextmanager
 def without_warnings(category: type[Warning]) -> Iterator[None]:
-    """Keep a library's warnings of one kind to ourselves; one fit at a time, because filters belong to all threads."""
+    """Silence one kind of warning; one fit at a time, as filters belong to all threads."""
     with _ALONE, warnings.catch_warnings():
         warnings.simplefilter("ignore", category)
         yield

@@ -12,7 +12,7 @@ from .base import Baseline, Fitted, check_seed, without_warnings
 
 
 class FastICA(Baseline):
-    """Filters whose outputs are as far from Gaussian as can be (Hyvärinen 1999), whatever the sign of the kurtosis.
+    """Filters whose outputs are as non-Gaussian as possible (FastICA, Hyvärinen 1999).
 
     Samples are whitened on their leading principal components to outputs of unit variance. The
     fields are the rows of the unmixing matrix, which act on samples (`components_` in
@@ -60,7 +60,7 @@ class FastICA(Baseline):
             n_components=self.components,
             algorithm=self.algorithm,
             whiten="unit-variance",
-            whiten_solver="eigh",  # of the covariance: with many more samples than sites much less work
+            whiten_solver="eigh",  # of the covariance: less work for many more samples than sites
             fun=self.contrast,
             max_iter=self.iterations,
             tol=self.tolerance,

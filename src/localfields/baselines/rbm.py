@@ -12,7 +12,7 @@ from .base import Baseline, Fitted, check_seed
 
 
 class RBM(Baseline):
-    """Hidden units of a Bernoulli restricted Boltzmann machine, by persistent contrastive divergence (Tieleman 2008).
+    """Bernoulli restricted Boltzmann machine, by persistent contrastive divergence (Tieleman 2008).
 
     Its inputs are probabilities. Samples are mapped to [0, 1] by one straight line for all sites,
     from the smallest value to the largest, or as far as `clip` standard deviations from the mean
@@ -92,14 +92,14 @@ class RBM(Baseline):
 def free_energy(
     weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
-    """−v·a − Σₖ log(1 + e^(Wₖ·v + bₖ)): minus the log of a row's probability, hidden units summed out, less log Z."""
+    """Free energy −v·a − Σₖ log(1 + e^(Wₖ·v + bₖ)) of each row: −log p(v) − log Z."""
     return -v @ visible - np.logaddexp(0, v @ weights.T + hidden).sum(axis=1)
 
 
 def pseudo_likelihood(
     weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray
 ) -> float:
-    """Mean over samples of Σᵢ log P(vᵢ | the others), each site flipped in turn (the library flips one at random)."""
+    """Mean of Σᵢ log P(vᵢ | the others) over samples; sklearn flips one random site instead."""
     here, total = free_energy(weights, visible, hidden, v), 0.0
     for site in range(v.shape[1]):
         other = v.copy()

@@ -64,7 +64,8 @@ class SparseCoding(Baseline):
         passes = -(-self.steps // of_pass)
         method = Fit(
             n_components=self.components,
-            alpha=self.penalty,  # pyright: ignore[reportArgumentType]  # sklearn's default is the integer 1
+            # The stubs take the type from sklearn's default, the integer 1.
+            alpha=self.penalty,  # pyright: ignore[reportArgumentType]
             max_iter=passes,
             batch_size=batch,
             fit_algorithm="cd",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis import GaborFit, fit_gabor, fit_sinusoid, spectrum, uncertainty
+from ..analysis import GaborFit, fit_gabor, fit_sinusoid, power_spectrum, uncertainty
 from ..experiments import Experiment, Training
 from ..networks import Committee
 from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
@@ -150,7 +150,7 @@ def _draw_uncertainty(ax: Any, results: Results) -> None:
 
 def slow_share(fields: np.ndarray) -> np.ndarray:
     """Share of the energy at up to four cycles, in percent."""
-    return 100 * spectrum(fields.astype(float))[:, : SLOWEST + 1].sum(axis=1)
+    return 100 * power_spectrum(fields.astype(float))[:, : SLOWEST + 1].sum(axis=1)
 
 
 def questions(results: Results) -> Sequence[Question]:

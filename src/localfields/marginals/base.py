@@ -1,4 +1,4 @@
-"""What every one-dimensional law knows: exact moments, quantiles, one quadrature rule, its way through a copula.
+"""One-dimensional distributions: exact moments, quantiles, quadrature, correlations in a copula.
 
 The laws are symmetric about zero (except tabulated and empirical ones, which are centered where it
 matters) and have standard deviation `scale`. A law is defined by one function, the size of X that
@@ -22,7 +22,8 @@ from ..errors import InputError
 
 STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every law here
 STATISTICS = "to take statistics of"  # what a sweep of laws is refused for
-SETTLED = 1e-12  # a mean this near 0 and a deviation this near 1 are left alone, so that settling twice is once
+# A mean this near 0 and a deviation this near 1 are left alone: standardizing twice changes nothing.
+STANDARD_TOL = 1e-12
 
 
 SCALE = Declaration(
@@ -43,7 +44,8 @@ class Marginal(Spec):
     @property
     def sd(self) -> float:
         """Standard deviation."""
-        return self.scale  # pyright: ignore[reportAttributeAccessIssue]  # laws without it override `sd`
+        # Distributions without a scale override `sd`.
+        return self.scale  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def variance(self) -> float:
@@ -105,20 +107,20 @@ class Marginal(Spec):
 
     @abc.abstractmethod
     def from_normal(self, z: Any) -> Any:
-        """Q(Φ(z)): the increasing map that turns a standard normal into this law. Finite in float32 for every z."""
+        """Q(Φ(z)), the increasing map from a standard normal; finite in float32 for every z."""
 
     @abc.abstractmethod
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights (x, p) of |X − mean|: E h(|X − mean|) ≈ Σ p h(x), to 1e-12 for the amplifier's h."""
+        """Nodes x and weights p: E h(|X − mean|) ≈ Σ p h(x), to 1e-12 for the amplifier's h."""
 
     def standardized(self) -> Marginal:
         """The same law at mean zero and unit variance."""
         return self if isinstance(self.sd, float) and self.sd == 1.0 else self.replace(scale=1.0)
 
-    # -- through a Gaussian copula ------------------------------------------------------------------------------
+    # -- through a Gaussian copula -----------------------------------------------------------------
 
     def hermite(self, order: int = 401) -> np.ndarray:
-        """Coefficients a_n = E[T(Z) He_n(Z)]/√n! of the standardized map T, n = 0 … order, ∑ a_n² ≤ 1.
+        """Coefficients a_n = E[T(Z) He_n(Z)]/√n! of the standardized map T, n = 0 … order.
 
         Composite Gauss–Legendre with Hermite functions by their stable recurrence, which holds for
         every tail.
@@ -141,7 +143,7 @@ class Marginal(Spec):
         return np.where(r <= -1, -1.0, total) if self.symmetric else total
 
     def correlation_error(self, latent: Any) -> float:
-        """Bound on the truncation error of `correlation` at these latent correlations (0 where it is closed form)."""
+        """Bound on the truncation error of `correlation` at these values; 0 for closed forms."""
         if type(self).correlation is not Marginal.correlation:
             return 0.0
         inner = np.abs(np.asarray(latent, dtype=np.float64))
@@ -161,7 +163,8 @@ class Marginal(Spec):
         bad = wanted[~((wanted >= least - 1e-12) & (wanted <= 1 + 1e-12))]
         if bad.size:
             raise InputError(
-                f"No Gaussian copula with this marginal has a correlation of {float(bad.flat[0]):g}. "
+                "No Gaussian copula with this marginal has a correlation of "
+                f"{float(bad.flat[0]):g}. "
                 f"Ask for values between {least:.4g} and 1."
             )
         return self._latent(wanted)
@@ -177,13 +180,13 @@ class Marginal(Spec):
 
 
 class SymmetricLaw(Marginal):
-    """A symmetric law given by the size that |X| exceeds with probability δ = 1 − v, in units of `scale`."""
+    """A symmetric distribution, given by the quantiles of |X| in units of `scale`."""
 
     scale = required(Real)
 
     @abc.abstractmethod
     def size(self, v: Any, delta: Any) -> Any:
-        """The x with P(|X| < x) = v, at unit variance; both v and δ = 1 − v are given to full accuracy."""
+        """The x with P(|X| < x) = v, at unit variance; δ = 1 − v is given to full accuracy."""
 
     @abc.abstractmethod
     def size_cdf(self, x: Any) -> Any:
@@ -214,7 +217,7 @@ class SymmetricLaw(Marginal):
         return xp.copysign(self.scale * self.size(special.erf(a), delta), z)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Double-exponential nodes in v: they resolve the small scales, the tails and both ends at once."""
+        """Double-exponential nodes in v, which resolve small scales and tails."""
         self.require_one(STATISTICS)
         v, delta, p = uniform_rule()
         return self.scale * self.size(v, delta), p
@@ -277,7 +280,8 @@ def latent_row(law: Marginal, wanted: np.ndarray) -> np.ndarray:
     if smallest < -1e-9:
         raise InputError(
             "No Gaussian copula with this marginal has the wanted correlations: the latent row has "
-            f"an eigenvalue of {smallest:.3g}. Ask for weaker or more slowly varying correlations, or use "
+            f"an eigenvalue of {smallest:.3g}. Ask for weaker or more slowly varying "
+            "correlations, or use "
             "another marginal."
         )
     return row

@@ -14,7 +14,7 @@ from .base import SCALE, STATISTICS, Marginal, SymmetricLaw, normal_rule
 
 
 class TwoPoint(SymmetricLaw):
-    """±1 with equal probability: the Ising spin, and the limit of infinite gain. Kurtosis 1, the least possible.
+    """±1 with equal probability: the limit of infinite gain. Kurtosis 1, the least possible.
 
     Example:
         >>> TwoPoint().excess_kurtosis
@@ -91,7 +91,7 @@ class Normal(Marginal):
 
 
 class ErfNormal(Marginal):
-    """erf(gZ)/𝒵(g): the marginal of the nonlinear Gaussian process, from normal (g → 0) to two-point (g → ∞).
+    """erf(gZ)/𝒵(g): the marginal of NLGP, from normal (g → 0) to two-point (g → ∞).
 
     The paper's convention, erf(gz). The predecessor's erf(gz/√2) is this law at gain g/√2.
 
@@ -107,7 +107,8 @@ class ErfNormal(Marginal):
         low=0,
         symbol="g",
         help="gain of the error function; large gains give ±1 data",
-        hint="Gain 0 is the Gaussian limit: use `Gaussian` or `.gaussian_clone()`. Infinite gain is `TwoPoint`.",
+        hint="Gain 0 is the Gaussian limit: use `Gaussian` or `.gaussian_clone()`. "
+        "Infinite gain is `TwoPoint`.",
     )
     scale: Real = declare(SCALE, default=1.0)
 
@@ -176,7 +177,7 @@ class ErfNormal(Marginal):
 
 
 class Algebraic(SymmetricLaw):
-    """The generalized algebraic sigmoid's law: cdf ½(1 + x(1 + |x|^k)^(−1/k)), tail index k, scaled to unit variance.
+    """Cdf ½(1 + x(1 + |x|^k)^(−1/k)), scaled to unit variance: algebraic tails of index k.
 
     Excess kurtosis runs from ∞ (k ≤ 4) through zero at k = 5.8901 to −1.2 (k → ∞, uniform). The
     paper quotes sample kurtoses for k = 3, 4 and 5; the exact ones are ∞, ∞ and 4.2853.

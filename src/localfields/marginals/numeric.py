@@ -1,4 +1,4 @@
-"""Laws whose quantiles are computed: Student t, a two-normal mixture, tables, samples, projections of a sphere.
+"""Distributions with numerical quantiles: Student t, mixture, tables, samples, spheres.
 
 Their maps from a normal are tabulated once, when the value is made, on a grid of normal scores;
 compiled code interpolates. The grid ends at z = ±8, beyond which a draw falls once in 10¹⁵.
@@ -18,14 +18,14 @@ from jax.core import Tracer
 from .._spec import Count, Row, declare, derived, number, number_values, required
 from .._types import Array, Real, Whole, namespace
 from ..errors import InputError, shorten, show
-from .base import SCALE, SETTLED, STATISTICS, Marginal, SymmetricLaw, uniform_rule
+from .base import SCALE, STANDARD_TOL, STATISTICS, Marginal, SymmetricLaw, uniform_rule
 
 GRID_END, GRID_STEP = 8.0, 1 / 256
 GRID = np.arange(-2048, 2049) * GRID_STEP
 
 
 def interpolate(table: Any, z: Any) -> Any:
-    """Value at normal score z of an increasing function tabulated on `GRID`; constant beyond its ends."""
+    """Value at z of a function tabulated on `GRID`; constant beyond its ends."""
     xp, _ = namespace(z, table)
     place = xp.clip((z + GRID_END) / GRID_STEP, 0, len(GRID) - 1)
     left = xp.minimum(xp.floor(place).astype(xp.int32), len(GRID) - 2)
@@ -41,11 +41,12 @@ class TabulatedLaw(SymmetricLaw):
     table = required(np.ndarray)
 
     def tabulate(self) -> np.ndarray:
-        """The map from a standard normal on `GRID`, at unit variance; one row a member in a sweep."""
+        """The map from a standard normal on `GRID`, at unit variance; one row per member."""
         for name, value in number_values(self):
             if isinstance(value, Tracer):
                 raise InputError(
-                    f"`{name}` of {type(self).__name__} must be known before compilation, got a traced value. "
+                    f"`{name}` of {type(self).__name__} must be known before compilation, got a "
+                    "traced value. "
                     "Create the marginal outside jit and pass it in."
                 )
         above = GRID[len(GRID) // 2 + 1 :]
@@ -64,7 +65,7 @@ class TabulatedLaw(SymmetricLaw):
 
 
 class StudentT(TabulatedLaw):
-    """Student's t with ν > 2 degrees of freedom, scaled to unit variance. Excess kurtosis 6/(ν − 4), ∞ for ν ≤ 4.
+    """Student's t with ν > 2, at unit variance. Excess kurtosis 6/(ν − 4), ∞ for ν ≤ 4.
 
     Example:
         >>> StudentT(nu=3.0).kurtosis, round(StudentT(nu=3.0).mean_abs, 6)
@@ -107,7 +108,7 @@ class StudentT(TabulatedLaw):
 
 
 class NormalMixture(TabulatedLaw):
-    """Two normals at ±m with equal weight and total variance 1: from normal (m = 0) towards two-point.
+    """Two normals at ±m, equal weights, total variance 1: from normal towards two-point.
 
     Excess kurtosis −2m⁴ exactly.
 
@@ -123,7 +124,8 @@ class NormalMixture(TabulatedLaw):
         closed=True,
         symbol="m",
         help="distance of each center from zero, in standard deviations of the whole",
-        hint="Closer to two points use `ErfNormal` at a high gain, or `TwoPoint`. At 0 it is `Normal`.",
+        hint="Closer to two points use `ErfNormal` at a high gain, or `TwoPoint`. "
+        "At 0 it is `Normal`.",
     )
     scale: Real = declare(SCALE, default=1.0)
     table: np.ndarray = derived(lambda law: law.tabulate())
@@ -219,13 +221,14 @@ class Tabulated(Marginal):
             wrong_shape = values.shape != u.shape
             got = f"shape {values.shape}" if wrong_shape else "nan or infinite values"
             raise InputError(
-                f"The quantile function returned {got}. It must return one finite number for each u; "
+                f"The quantile function returned {got}. It must return one finite number for each "
+                "u; "
                 "check it near 0 and 1."
             )
         return cls(np.maximum.accumulate(values) if _nearly_rising(values) else values)
 
     def panels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Values and weights of X itself: four points a panel, exact to rounding as the quantile is linear there."""
+        """Values and weights of X: four points per panel, exact for a piecewise linear quantile."""
         points, weights = np.polynomial.legendre.leggauss(4)
         z = (GRID[:-1, None] + GRID_STEP * (1 + points)[None, :] / 2).ravel()
         p = (
@@ -236,7 +239,7 @@ class Tabulated(Marginal):
         return interpolate(self.table, z), p / p.sum()
 
     def condensed(self, groups: int = 128) -> tuple[np.ndarray, np.ndarray]:
-        """Fewer values and weights: two points a group of neighboring scores, with its first four moments."""
+        """Fewer values and weights: two per group of scores, with its first four moments."""
         x, p = (part.reshape(groups, -1) for part in self.panels())
         mass = p.sum(axis=1)
         p = p / mass[:, None]
@@ -298,7 +301,7 @@ def as_law(name: str, value: Any) -> Any:
 
 
 def _is_standard(law: Marginal) -> bool:
-    return abs(law.mean) <= SETTLED and abs(law.sd - 1) <= SETTLED
+    return abs(law.mean) <= STANDARD_TOL and abs(law.sd - 1) <= STANDARD_TOL
 
 
 def _nearly_rising(values: np.ndarray) -> bool:
@@ -393,7 +396,7 @@ class Empirical(Marginal):
         )
 
     def hermite(self, order: int = 401) -> np.ndarray:
-        """Coefficients of a step function, in closed form: each step at z adds Δx He_{n−1}(z)φ(z)/√n!."""
+        """Closed form of a step function: each step at z adds Δx He_{n−1}(z)φ(z)/√n!."""
         z = scipy.special.ndtri(self.mass[:-1])
         steps = np.diff(self.values) / self.sd
         keep = (steps > 0) & np.isfinite(z)
@@ -408,7 +411,7 @@ class Empirical(Marginal):
 
 
 class SphereProjection(SymmetricLaw):
-    """One coordinate of a point R·U with U uniform on a sphere in D dimensions: the marginal of an elliptical law.
+    """One coordinate of R·U, U uniform on a sphere in D dimensions: an elliptical marginal.
 
     The radius is given by nodes and weights; it is rescaled so that E R² = D, hence unit variance.
 
@@ -466,7 +469,8 @@ class SphereProjection(SymmetricLaw):
         """Q(Φ(z)), in numpy alone."""
         if isinstance(z, jax.Array):
             raise InputError(
-                "A copula cannot sample the projection of a sphere. Use the elliptical stimulus itself."
+                "A copula cannot sample the projection of a sphere. Use the elliptical stimulus "
+                "itself."
             )
         return super().from_normal(z)
 

@@ -48,7 +48,7 @@ class Network(Spec):
 
     @abc.abstractmethod
     def readout(self, params: Params, h: jax.Array, outputs: int = 1) -> jax.Array:
-        """Output, (outputs,), from the preactivations of one input, (K,), and what else `projections` asks for."""
+        """Output, (outputs,), from the projections of one input, (K,) or more."""
 
     def initial(self, key: Any, shape: tuple[int, ...], outputs: int = 1) -> Params:
         """Draw initial trained parameters: `weights` (K, size), and what the architecture adds.
@@ -82,7 +82,7 @@ class Network(Spec):
             raise InputError(reason)
 
     def projections(self, params: Params, shape: tuple[int, ...]) -> jax.Array:
-        """Fields that the readout asks the projections of, (…, size): the receptive fields, and what follows them."""
+        """Fields whose projections the readout needs, (…, size), receptive fields first."""
         return params["weights"]
 
     def apply(
@@ -111,7 +111,8 @@ ACTIVATION = Declaration(
 )
 INIT = Declaration(
     Choice(INITS),
-    help="start: Glorot normal (plain or truncated), mostly positive, a bump at a random site, or one site alone",
+    help="start: Glorot normal (plain or truncated), mostly positive, a bump at a random site, "
+    "or one site alone",
 )
 INIT_SCALE = Declaration(Number(low=0), help="initial variance in units of 2/(N + K)", symbol="s")
 

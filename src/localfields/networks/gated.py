@@ -36,7 +36,8 @@ class GatedLinear(Network):
         >>> import localfields as lf
         >>> network = lf.networks.GatedLinear(lf.networks.gates.Bump(site=1))
         >>> params = {"weights": jnp.array([[2.0, 1.0]])}
-        >>> [network.apply(params, jnp.array(x)).item() for x in ([3.0, 1.0], [3.0, -1.0])]  # open, shut
+        >>> inputs = jnp.array([[3.0, 1.0], [3.0, -1.0]])  # gate open, gate shut
+        >>> [network.apply(params, x).item() for x in inputs]
         [7.0, 0.0]
     """
 

@@ -1,4 +1,4 @@
-"""Data models, each with samples and exact statistics. A new file in this folder is found by itself."""
+"""Data models with exact statistics. A new file in this folder is found automatically."""
 
 from typing import Any
 

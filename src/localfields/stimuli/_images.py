@@ -20,7 +20,10 @@ from ..errors import InputError, shorten, show
 SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm")
 LARGEST_IMAGE = 10**8  # pixels; a small file can claim any number of them
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # of red, green and blue (Rec. 709)
-FORMS = "a folder, a file, a list of files, or an array (image, height, width) or (image, height, width, color)"
+FORMS = (
+    "a folder, a file, a list of files, or an array (image, height, width) or "
+    "(image, height, width, color)"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +112,8 @@ def _again(name: str, plain: dict[str, Any]) -> Images:
     )
     if not listed or not isinstance(wanted, str):
         raise InputError(
-            f"`{name}` must be an object with `files` and `sha256`, or the name of a folder, got {show(plain)}."
+            f"`{name}` must be an object with `files` and `sha256`, or the name of a folder, got "
+            f"{show(plain)}."
         )
     if not files:
         if wanted not in _GIVEN:
@@ -121,7 +125,8 @@ def _again(name: str, plain: dict[str, Any]) -> Images:
     found = _from_files(name, () if files == "embedded" else tuple(files), files == "embedded")
     if found.sha256 != wanted:
         raise InputError(
-            f"The images of `{name}` have changed since this was computed ({found.sha256[:12]} instead of "
+            f"The images of `{name}` have changed since this was computed ({found.sha256[:12]} "
+            "instead of "
             f"{wanted[:12]}). Restore the old files, or give the new ones by name."
         )
     return found
@@ -156,7 +161,8 @@ def _from_files(name: str, files: tuple[str, ...], embedded: bool) -> Images:
                 summed.update(hashlib.file_digest(file, "sha256").digest())
         except (OSError, ValueError) as error:
             raise InputError(
-                f"`{name}`: {path!r} cannot be read ({shorten(getattr(error, 'strerror', None) or error)}). "
+                f"`{name}`: {path!r} cannot be read "
+                f"({shorten(getattr(error, 'strerror', None) or error)}). "
                 "Check its name and folder."
             ) from None
     return Images(files, embedded, summed.hexdigest())

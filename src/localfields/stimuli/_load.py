@@ -36,7 +36,7 @@ ONE_A_ROW = "Give one sample per row: (samples, sites), or (samples, height, wid
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where rows come from: a file, or an array of this process. Its checksum is of the numbers, whatever holds them.
+    """Where rows come from: a file, or an array of this process. The checksum is of the numbers.
 
     Args:
         path: The file as it was given; empty for an array.
@@ -109,7 +109,7 @@ def _pieces(opened: Callable[[], Any], shape: tuple[int, ...], dtype: Any) -> It
         yield np.asarray(opened()[start : start + rows])
 
 
-class Found(NamedTuple):
+class StoredArray(NamedTuple):
     """What a reader found, before its numbers were looked at."""
 
     variable: str
@@ -120,7 +120,7 @@ class Found(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Data(Kind):
-    """The kind of a field that holds data: an array, or the name of a file. Labels are one number a sample."""
+    """A field that holds data: an array, or the name of a file. Labels: one number per sample."""
 
     labels: bool = False
     per_class: ClassVar[bool] = True
@@ -139,7 +139,7 @@ class Data(Kind):
         return read_array(name, value, self.labels)
 
     def encode(self, value: Source | None) -> Any:
-        """The JSON form: a file's name and checksum; of an array its numbers if they are few, else their checksum."""
+        """The JSON form: a file's name and checksum; a small array's numbers, else a checksum."""
         if value is None:
             return None
         if value.small:
@@ -179,12 +179,14 @@ def _again(name: str, plain: dict[str, Any], labels: bool) -> Source:
     wanted = plain.get("sha256")
     if not isinstance(wanted, str) or not isinstance(plain.get("path", ""), str):
         raise InputError(
-            f"`{name}` must be an object with `path` and `sha256`, or the name of a file, got {show(plain)}."
+            f"`{name}` must be an object with `path` and `sha256`, or the name of a file, got "
+            f"{show(plain)}."
         )
     if not plain.get("path"):
         if wanted not in _GIVEN:
             raise InputError(
-                f"`{name}` refers to an array (checksum {wanted[:12]}) that is not in this process. "
+                f"`{name}` refers to an array (checksum {wanted[:12]}) that is not in this "
+                "process. "
                 "Save it with `np.save` and give the file's name."
             )
         return _GIVEN[wanted]
@@ -192,13 +194,14 @@ def _again(name: str, plain: dict[str, Any], labels: bool) -> Source:
     found = read_file(name, f"{plain['path']}:{variable}" if variable else plain["path"], labels)
     if found.sha256 != wanted:
         raise InputError(
-            f"`{name}`: the file {plain['path']} has changed since this was computed ({found.sha256[:12]} "
+            f"`{name}`: the file {plain['path']} has changed since this was computed "
+            f"({found.sha256[:12]} "
             f"instead of {wanted[:12]}). Restore the old file, or give the new one by name."
         )
     return found
 
 
-# -- arrays -----------------------------------------------------------------------------------------------------
+# -- arrays ----------------------------------------------------------------------------------------
 
 
 def read_array(name: str, value: Any, labels: bool = False) -> Source:
@@ -209,14 +212,15 @@ def read_array(name: str, value: Any, labels: bool = False) -> Source:
         raise InputError(f"`{name}` has rows of different lengths. {ONE_A_ROW}") from None
     if array.dtype.kind in "OSU":
         raise InputError(
-            f"`{name}` must be an array of numbers or the name of a file, got {show(value)}. {ONE_A_ROW}"
+            f"`{name}` must be an array of numbers or the name of a file, got {show(value)}. "
+            f"{ONE_A_ROW}"
         )
     array = np.ascontiguousarray(array)
-    found = _checked(name, "", Found("", array.shape, array.dtype, lambda: array), labels)
+    found = _checked(name, "", StoredArray("", array.shape, array.dtype, lambda: array), labels)
     return _GIVEN.setdefault(found.sha256, found)
 
 
-def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
+def _checked(name: str, path: str, found: StoredArray, labels: bool) -> Source:
     """Look at all numbers once, a piece at a time, and refuse what is no data."""
     variable, shape, dtype, opened = found
     dtype, shape = np.dtype(dtype), tuple(int(n) for n in shape)
@@ -238,7 +242,8 @@ def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
         )
     elif shape[0] < 2 or math.prod(shape[1:]) < 2:
         raise InputError(
-            f"`{name}` needs at least two samples of at least two sites, got shape {shape}{where}. {ONE_A_ROW}"
+            f"`{name}` needs at least two samples of at least two sites, got shape "
+            f"{shape}{where}. {ONE_A_ROW}"
         )
     summed = hashlib.sha256(f"{dtype.newbyteorder('=').str} {shape}".encode())
     low, high, missing = math.inf, -math.inf, 0
@@ -251,7 +256,8 @@ def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
         low, high = min(low, least), max(high, most)
     if missing:
         raise InputError(
-            f"`{name}` has {missing} values that are nan or infinite, of {math.prod(shape)}{where}. "
+            f"`{name}` has {missing} values that are nan or infinite, of "
+            f"{math.prod(shape)}{where}. "
             "Drop those samples, or fill the gaps."
         )
     if low == high:
@@ -261,7 +267,7 @@ def _checked(name: str, path: str, found: Found, labels: bool) -> Source:
     return Source(path, variable, summed.hexdigest(), shape, dtype.str, opened)
 
 
-# -- files ------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def read_file(name: str, text: str, labels: bool = False) -> Source:
@@ -284,7 +290,8 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
         state = os.stat(path)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"`{name}`: {path!r} cannot be read ({shorten(getattr(error, 'strerror', None) or error)}). "
+            f"`{name}`: {path!r} cannot be read "
+            f"({shorten(getattr(error, 'strerror', None) or error)}). "
             "Check its name and folder."
         ) from None
     if not state.st_size:
@@ -297,7 +304,7 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
 
 
 def _last_change(path: str) -> int:
-    """Nanoseconds; of a folder such as a zarr array, whose chunks are written again in place, the latest inside."""
+    """Time of the last change in nanoseconds; of a folder, the latest inside it."""
     inside = (file.path for folder, _, _ in os.walk(path) for file in os.scandir(folder))
     return max(os.stat(file).st_mtime_ns for file in (path, *inside))
 
@@ -315,14 +322,16 @@ def _read(name: str, path: str, variable: str, labels: bool, size: int) -> Sourc
         _too_large(name, path, size)
     except Exception as error:  # whatever a library makes of a broken file
         raise InputError(
-            f"`{name}`: {path!r} is not a valid {suffix} file ({type(error).__name__}: {shorten(error, 100)})."
+            f"`{name}`: {path!r} is not a valid {suffix} file ({type(error).__name__}: "
+            f"{shorten(error, 100)})."
         ) from None
 
 
 def _too_large(name: str, path: str, size: int) -> NoReturn:
     raise InputError(
         f"`{name}`: {path!r} has {size / 1e9:.2g} GB, and a file of this format must fit into "
-        f"{LARGEST_WHOLE / 1e9:.2g} GB. Save it with `np.save`: .npy files of any size are read in pieces."
+        f"{LARGEST_WHOLE / 1e9:.2g} GB. Save it with `np.save`: .npy files of any size are read "
+        "in pieces."
     )
 
 
@@ -333,12 +342,12 @@ def _no_objects(name: str, path: str, what: str) -> NoReturn:
     )
 
 
-def _npy(name: str, path: str, variable: str) -> Found:
+def _npy(name: str, path: str, variable: str) -> StoredArray:
     with open(path, "rb") as file:
         shape, _, dtype = _header(file)
     if dtype.hasobject:
         _no_objects(name, path, "pickled objects")
-    return Found("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+    return StoredArray("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -361,13 +370,14 @@ def _choose(name: str, path: str, variable: str, known: list[str], usual: tuple[
     likely = known if len(known) == 1 else [one for one in known if one in usual]
     if len(likely) != 1:
         raise InputError(
-            f"{path} contains {'the arrays ' + ', '.join(known) if known else 'no array of numbers'}. "
+            f"{path} contains "
+            f"{'the arrays ' + ', '.join(known) if known else 'no array of numbers'}. "
             f"Choose one: {path}:{known[0] if known else 'x'}."
         )
     return likely[0]
 
 
-def _npz(name: str, path: str, variable: str) -> Found:
+def _npz(name: str, path: str, variable: str) -> StoredArray:
     with zipfile.ZipFile(path) as archive:
         headers = {}
         for member in archive.namelist():
@@ -387,7 +397,7 @@ def _npz(name: str, path: str, variable: str) -> Found:
         _too_large(name, path, math.prod(shape) * dtype.itemsize)
     with np.load(path, allow_pickle=False) as archive:
         array = np.ascontiguousarray(archive[chosen])
-    return Found(variable, array.shape, array.dtype, lambda: array)
+    return StoredArray(variable, array.shape, array.dtype, lambda: array)
 
 
 PLAIN_MATLAB = {
@@ -398,7 +408,7 @@ PLAIN_MATLAB = {
 }
 
 
-def _mat(name: str, path: str, variable: str) -> Found:
+def _mat(name: str, path: str, variable: str) -> StoredArray:
     import scipy.io
 
     with open(path, "rb") as file:
@@ -417,10 +427,10 @@ def _mat(name: str, path: str, variable: str) -> Found:
     if size > LARGEST_WHOLE:
         _too_large(name, path, size)
     array = np.ascontiguousarray(scipy.io.loadmat(path, variable_names=[chosen])[chosen])
-    return Found(variable, array.shape, array.dtype, lambda: array)
+    return StoredArray(variable, array.shape, array.dtype, lambda: array)
 
 
-def _csv(name: str, path: str, variable: str) -> Found:
+def _csv(name: str, path: str, variable: str) -> StoredArray:
     size = os.path.getsize(path)
     if size > LARGEST_WHOLE:
         _too_large(name, path, size)
@@ -437,18 +447,20 @@ def _csv(name: str, path: str, variable: str) -> Found:
             if len(widths) > 1:
                 width = widths.most_common(1)[0][0]
                 raise InputError(
-                    f"`{name}`: line {place} of {path!r} has {len(parts)} numbers, and the lines before it have {width}. "
+                    f"`{name}`: line {place} of {path!r} has {len(parts)} numbers, and the lines "
+                    f"before it have {width}. "
                     "Give one sample per line, sites joined by commas."
                 )
             try:
                 rows.append(np.array(parts, dtype=np.float64))
             except ValueError:
                 raise InputError(
-                    f"`{name}`: line {place} of {path!r} is not numbers joined by commas: {shorten(line, 40)!r}. "
+                    f"`{name}`: line {place} of {path!r} is not numbers joined by commas: "
+                    f"{shorten(line, 40)!r}. "
                     "Only the first line may hold names."
                 ) from None
     array = np.stack(rows) if rows else np.zeros((0, 0))
-    return Found("", array.shape, array.dtype, lambda: array)
+    return StoredArray("", array.shape, array.dtype, lambda: array)
 
 
 def _numeric(line: str) -> bool:
@@ -458,7 +470,7 @@ def _numeric(line: str) -> bool:
         return not any(character.isalpha() for character in line)  # a broken number is told as one
 
 
-def _zarr(name: str, path: str, variable: str) -> Found:
+def _zarr(name: str, path: str, variable: str) -> StoredArray:
     try:
         import zarr
     except ImportError:
@@ -470,7 +482,7 @@ def _zarr(name: str, path: str, variable: str) -> Found:
     if array is None or variable:
         keys = [] if array is not None else sorted(found.array_keys())
         array = found[_choose(name, path, variable, keys, ("x", "data"))]
-    return Found(variable, array.shape, array.dtype, lambda: _Zarr(array))
+    return StoredArray(variable, array.shape, array.dtype, lambda: _Zarr(array))
 
 
 class _Zarr:
@@ -485,7 +497,7 @@ class _Zarr:
         )
 
 
-READERS: dict[str, Callable[[str, str, str], Found]] = {
+READERS: dict[str, Callable[[str, str, str], StoredArray]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".mat": _mat,

@@ -1,4 +1,4 @@
-"""Sums over the states of an Ising ring: all of them, two halves, Fourier inversion, transfer matrices.
+"""Sums over the states of an Ising ring, by enumeration, Fourier inversion, transfer matrices.
 
 The gated mean of a ring is f(w) = E[1(⟨w, X⟩ > 0) X] = ½E[sgn⟨w, X⟩ X]. Ties are halved, sgn 0 = 0,
 which by sign symmetry is what either convention gives.
@@ -48,7 +48,8 @@ def enumerate_states(n: int) -> np.ndarray:
     """
     if not 1 <= n <= MOST_ENUMERATED:
         raise InputError(
-            f"States can be listed for 1 to {MOST_ENUMERATED} sites, got {n}. For larger Ising rings "
+            f"States can be listed for 1 to {MOST_ENUMERATED} sites, got {n}. For larger Ising "
+            "rings "
             "use `lf.stimuli.Ising.gated_mean`."
         )
     return (1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)[::-1][None, :]) & 1)).astype(np.int8)
@@ -146,7 +147,8 @@ def frustrated(coupling: float, size: int) -> str:
     if size % 2 == 0 or coupling >= -STRONGEST_FRUSTRATION:
         return ""
     return (
-        f"`coupling` of an odd ring must be at least {-STRONGEST_FRUSTRATION:g}, got {coupling:g} on "
+        f"`coupling` of an odd ring must be at least {-STRONGEST_FRUSTRATION:g}, got {coupling:g} "
+        "on "
         f"{size} sites. Take an even number of sites, or `meet_in_the_middle_response`."
     )
 

@@ -57,7 +57,7 @@ class Stimulus(Spec):
 
     @property
     def elliptical(self) -> bool:
-        """Whether the law depends on x only through xᵀΣ⁻¹x; then no marginal can make a field localize."""
+        """Whether the density depends on x only through xᵀΣ⁻¹x; then no field localizes."""
         return False
 
     @property
@@ -76,7 +76,7 @@ class Stimulus(Spec):
 
     @abc.abstractmethod
     def draw(self, key: Any, num: int) -> jax.Array:
-        """Draw `num` samples, (num, size), in code that JAX can compile; numeric fields may be traced."""
+        """Draw `num` samples, (num, size), with JAX operations; numeric fields may be traced."""
 
     @abc.abstractmethod
     def covariance(self) -> np.ndarray:
@@ -198,8 +198,8 @@ class Stimulus(Spec):
 
         Example:
             >>> import numpy as np, localfields as lf
-            >>> lf.stimuli.Ising(4, coupling=0.7).projection_kurtosis(np.eye(4)[:2]).round(9).tolist()
-            [-2.0, -2.0]
+            >>> lf.stimuli.Ising(4, coupling=0.7).projection_kurtosis(np.eye(4)[0]).round(9)
+            np.float64(-2.0)
         """
         marginal = None if self.gaussian else self.marginal()
         if self.gaussian:
@@ -239,14 +239,15 @@ class Stimulus(Spec):
         num = Count(high=LARGEST_DRAW).check("num", num)
         if num * self.size > LARGEST_DRAW:
             raise InputError(
-                f"{num} samples of {self.size} sites are more numbers than one key can draw ({LARGEST_DRAW}). "
+                f"{num} samples of {self.size} sites are more numbers than one key can draw "
+                f"({LARGEST_DRAW}). "
                 "Draw in pieces, with one key each from `jax.random.split`."
             )
         self.require_one("to sample from")
         return _compiled_draw(self, as_key(key), num)
 
     def gaussian_clone(self) -> Gaussian | DenseGaussian:
-        """The Gaussian with the same mean and covariance: what is left when only second-order structure matters.
+        """The Gaussian with the same mean and covariance: second-order statistics alone.
 
         Example:
             >>> import numpy as np, localfields as lf
@@ -297,13 +298,14 @@ LENGTHSCALE = Declaration(
 )
 KERNEL = Declaration(
     Nested("kernel"),
-    help="correlation against distance: squared-exponential, periodized, given:row=1,…; in Python a function of d/ξ",
+    help="correlation against distance: squared-exponential, periodized, given:row=1,…; "
+    "in Python a function of d/ξ",
     symbol="C",
 )
 
 
 class Colored(Stimulus):
-    """A stimulus made of white noise that a kernel colors; what follows the coloring is the subclass's."""
+    """A stimulus made from white noise that a kernel colors."""
 
     xi = required(Real)
     kernel = required(KernelField)

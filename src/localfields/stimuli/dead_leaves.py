@@ -17,7 +17,7 @@ from .base import LATTICE, Stimulus
 
 
 class DeadLeaves(Stimulus):
-    """Disks of all sizes, each of one gray, in front of each other: occlusion with no scale of its own.
+    """Disks of all sizes and grays that occlude each other: a scale-invariant model of images.
 
     Radii have the density r^−(d+1) on d axes between the smallest and the largest (r⁻³ on a torus):
     a scene looked at from twice the distance has the same law, within these bounds (Lee, Mumford &
@@ -102,7 +102,7 @@ class DeadLeaves(Stimulus):
         return jax.lax.fori_loop(0, self.leaves, paint, back).reshape(num, self.size)
 
     def covariance(self) -> np.ndarray:
-        """Chance that two sites show the same leaf, p∩ (1 − (1 − p∪)^K)/p∪ + (1 − p∪)^K, times the variance of one."""
+        """σ² times the chance of one leaf at both sites, p∩ (1 − (1 − p∪)^K)/p∪ + (1 − p∪)^K."""
         self.require_one("to take the covariance of")
         both = self.coverage()
         either = 2 * both.flat[0] - both
@@ -110,7 +110,7 @@ class DeadLeaves(Stimulus):
         return both * (1 - none) / either + none
 
     def coverage(self) -> np.ndarray:
-        """Chance that one leaf covers both of two sites, at every displacement; exact, by the distances that occur."""
+        """Chance that one leaf covers both of two sites, exactly, at every displacement."""
         axes = len(self.shape)
         squares = np.rint(distance(self.shape) ** 2).astype(int)
         low, high = self.smallest**-axes, self.largest**-axes

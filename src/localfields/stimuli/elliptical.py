@@ -1,4 +1,4 @@
-"""Elliptical stimuli X = R Λ U: a radius times a uniform direction, colored. None of them localizes a field.
+"""Elliptical stimuli X = R Λ U: a radius times a colored uniform direction. None localizes.
 
 All are scaled so that the covariance is the kernel's correlation; with a bare radius it would be
 E[R²]/D of it.
@@ -20,7 +20,7 @@ from ..errors import InputError, show
 from ..lattice import KernelField, SquaredExponential, colored, normalize_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
 from ..marginals import StudentT as StudentTLaw
-from ..marginals.base import SETTLED, MarginalLike, uniform_rule
+from ..marginals.base import STANDARD_TOL, MarginalLike, uniform_rule
 from ..marginals.numeric import as_law
 from .base import KERNEL, LATTICE, LENGTHSCALE, Colored
 
@@ -40,7 +40,7 @@ class EllipticalLaw(Colored):
 
     @abc.abstractmethod
     def stretch(self, key: Any, length: jax.Array) -> jax.Array:
-        """Factor for each draw of white normals of this length, such that E (factor × length)² = D."""
+        """Factor for white normals of this length, such that E (factor × length)² = D."""
 
     def draw(self, key: Any, num: int) -> jax.Array:
         """Color white noise and stretch each draw to its radius."""
@@ -60,7 +60,7 @@ class EllipticalLaw(Colored):
 
 
 class StudentT(EllipticalLaw):
-    """Multivariate t: a Gaussian divided by a common random scale. Marginal kurtosis 3 + 6/(ν − 4), ∞ for ν ≤ 4.
+    """Multivariate t: a Gaussian over a common random scale. Kurtosis 3 + 6/(ν − 4), ∞ for ν ≤ 4.
 
     Example:
         >>> import localfields as lf
@@ -116,7 +116,7 @@ def _gamma(key: Any, order: jax.Array, like: jax.Array) -> jax.Array:
 
 
 class EllipticalShell(EllipticalLaw):
-    """Points on an ellipsoid, R = √D: negative marginal excess kurtosis, −6/(D + 2), and still no localization.
+    """Points on an ellipsoid, R = √D: excess kurtosis −6/(D + 2), and still no localization.
 
     Example:
         >>> import localfields as lf
@@ -138,7 +138,7 @@ class EllipticalShell(EllipticalLaw):
 
 
 class EllipticalExtreme(EllipticalLaw):
-    """Radius with density sech²(r − 2) on r ≥ 2 (paper §4.3): no Gaussian-like point of the law is ever drawn.
+    """Radius with density sech²(r − 2) on r ≥ 2 (paper §4.3), far from any Gaussian.
 
     Example:
         >>> import localfields as lf
@@ -167,7 +167,7 @@ def _flat_radius() -> Tabulated:
 
 
 class Elliptical(EllipticalLaw):
-    """Any radial law, given by the quantile function of R (in any unit; the scale is set so that Cov is the kernel).
+    """Any radius, given by its quantile function, in any unit: Cov is the kernel's correlation.
 
     Example:
         >>> import numpy as np, localfields as lf
@@ -192,14 +192,15 @@ class Elliptical(EllipticalLaw):
         radial = Nested("marginal", as_law).check("radial", given["radial"])
         if not isinstance(radial, Tabulated):
             raise InputError(
-                f"`radial` must be a quantile function u ↦ r, or a `Tabulated` marginal, got {show(radial)}."
+                "`radial` must be a quantile function u ↦ r, or a `Tabulated` marginal, got "
+                f"{show(radial)}."
             )
         if radial.table[0] < 0:
             raise InputError(
                 f"`radial` gives a radius of {radial.table[0]:g}. A radius cannot be negative."
             )
         length = math.hypot(radial.mean, radial.sd)
-        if abs(length - 1) > SETTLED:  # otherwise a copy would differ in its last bits
+        if abs(length - 1) > STANDARD_TOL:  # otherwise a copy would differ in its last bits
             radial = Tabulated(radial.table / length)
         return normalize_kernel(given) | {"radial": radial}
 

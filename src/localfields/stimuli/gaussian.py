@@ -30,7 +30,7 @@ from .base import KERNEL, LATTICE, LENGTHSCALE, Colored, Stimulus
 
 
 class GaussianCopula(Colored):
-    """X_i = T(Z_i): a stationary Gaussian Z, and the increasing map T that gives each site its marginal."""
+    """X_i = T(Z_i): a stationary Gaussian Z and an increasing map T that sets the marginal."""
 
     @abc.abstractmethod
     def marginal(self) -> Marginal:
@@ -47,13 +47,13 @@ class GaussianCopula(Colored):
         return self.kernel.correlation(self.shape, self.xi)
 
     def covariance(self) -> np.ndarray:
-        """The latent correlation seen through the marginal: a closed form, or the Hermite series."""
+        """From the latent correlation and the marginal: a closed form, or a Hermite series."""
         self.require_one("to take the covariance of")
         law = self.marginal()
         return law.variance * law.correlation(self.latent_correlation())
 
     def covariance_error(self) -> float:
-        """Bound on the error of `covariance` from cutting the Hermite series (0 for closed forms)."""
+        """Bound on the truncation error of `covariance` (0 for closed forms)."""
         law = self.marginal()
         return law.variance * law.correlation_error(self.latent_correlation())
 
@@ -90,7 +90,7 @@ class GaussianCopula(Colored):
 
     @classmethod
     def with_correlation(cls, wanted: Any, **values: Any) -> Self:
-        """Solve the inverse problem: the stimulus of this family whose *output* has a wanted correlation.
+        """The stimulus of this family whose *output* has a wanted correlation: the inverse problem.
 
         Args:
             wanted: Correlation row of the lattice's shape, 1 at displacement zero.
@@ -142,7 +142,7 @@ class AbstractGaussian(Stimulus):
 
 
 class Gaussian(AbstractGaussian, GaussianCopula):
-    """A stationary Gaussian process. Its fields never localize: the network finds the flattest favorable mode.
+    """A stationary Gaussian process. Fields never localize: they become a plane wave.
 
     Example:
         >>> import localfields as lf
@@ -168,7 +168,7 @@ class Gaussian(AbstractGaussian, GaussianCopula):
 
 
 class NLGP(GaussianCopula):
-    """Nonlinear Gaussian process, erf(gZ)/𝒵(g): from Gaussian (g → 0) to sharp-edged ±1 data (g → ∞).
+    """Nonlinear Gaussian process, erf(gZ)/𝒵(g): from Gaussian (g → 0) to ±1 data (g → ∞).
 
     The paper's main model (§2.2) and its predecessor's, which writes erf(gz/√2): that is this one
     at gain g/√2. Covariance by the arcsine law; excess kurtosis between 0 and −2 in closed form.
@@ -206,7 +206,7 @@ class NLGP(GaussianCopula):
 
 
 class Kur(GaussianCopula):
-    """Gaussian copula with the algebraic marginal of tail index k: kurtosis of either sign at one covariance shape.
+    """Gaussian copula with an algebraic marginal of tail index k: kurtosis of either sign.
 
     Excess kurtosis is ∞ for k ≤ 4, zero at k = 5.8901 and −1.2 in the limit (paper §2.3). For k ≤ 4
     covariances estimated from samples converge too slowly to be trusted; `covariance` is exact.
@@ -234,13 +234,14 @@ class Kur(GaussianCopula):
 
 
 class Copula(GaussianCopula):
-    """Gaussian copula with any marginal: a law of `lf.marginals`, or a quantile function of your own.
+    """Gaussian copula with any marginal: one of `lf.marginals`, or your own quantile function.
 
     Example:
         >>> import numpy as np, localfields as lf
-        >>> lf.stimuli.Copula((40,), xi=2, marginal_law=lf.marginals.Logistic()).covariance()[:2].round(4)
+        >>> copula = lf.stimuli.Copula((40,), xi=2, marginal_law=lf.marginals.Logistic())
+        >>> copula.covariance()[:2].round(4)
         array([1.    , 0.7763])
-        >>> skewed = lf.stimuli.Copula((40,), marginal_law=lambda u: -np.log1p(-u))  # exponential, standardized
+        >>> skewed = lf.stimuli.Copula((40,), marginal_law=lambda u: -np.log1p(-u))  # exponential
         >>> skewed.sign_symmetric
         False
     """
@@ -257,7 +258,7 @@ class Copula(GaussianCopula):
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Evaluate a kernel given as a function; put the marginal at mean zero and unit variance."""
+        """Evaluate a kernel given as a function, and standardize the marginal."""
         law = Nested("marginal", as_law).check("marginal_law", given["marginal_law"])
         if isinstance(law, SphereProjection):
             raise InputError(
@@ -276,7 +277,7 @@ class Copula(GaussianCopula):
 
 
 class DenseGaussian(AbstractGaussian):
-    """A Gaussian with any covariance matrix: the clone of stimuli that are not translation invariant."""
+    """A Gaussian with any covariance matrix, for data that are not translation invariant."""
 
     shape: Lattice = declare(LATTICE, default=(2,))
     matrix: Array = declare(
@@ -291,7 +292,8 @@ class DenseGaussian(AbstractGaussian):
     def _root(self) -> np.ndarray:
         if self.matrix.shape != (self.size, self.size):
             raise InputError(
-                f"`matrix` must have shape {(self.size, self.size)}, one row and one column per site, "
+                f"`matrix` must have shape {(self.size, self.size)}, one row and one column per "
+                "site, "
                 f"got {self.matrix.shape}."
             )
         if np.abs(self.matrix - self.matrix.T).max() > 1e-9 * np.abs(self.matrix).max():
@@ -301,7 +303,8 @@ class DenseGaussian(AbstractGaussian):
             raise InputError("`matrix` is zero throughout. At least one site must vary.")
         if values.min() < -1e-9 * values.max():
             raise InputError(
-                f"`matrix` has a negative eigenvalue, {values.min():.2g}. Set negative eigenvalues to zero first."
+                f"`matrix` has a negative eigenvalue, {values.min():.2g}. Set negative "
+                "eigenvalues to zero first."
             )
         return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
 

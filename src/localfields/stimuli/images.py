@@ -15,7 +15,7 @@ from .samples import LARGEST_HELD, PREPROCESS, SYMMETRY, Rows, check_rows, remem
 
 
 class ImagePatches(Rows):
-    """Patches cut from images at random places; every place of every image is as likely as any other.
+    """Patches cut from images at random; every place of every image is equally likely.
 
     Without images of your own, the two photographs that come with scikit-learn. Colors become
     luminance. Blur and zoom act on whole images, before they are normalized and cut, so that
@@ -69,7 +69,8 @@ class ImagePatches(Rows):
         """Refuse a patch that is no plane."""
         if len(self.shape) != 2:
             raise InputError(
-                f"`shape` must have two numbers, such as (16, 16) for patches of 16 × 16 pixels, got {self.shape}."
+                "`shape` must have two numbers, such as (16, 16) for patches of 16 × 16 pixels, "
+                f"got {self.shape}."
             )
 
     @property
@@ -104,7 +105,8 @@ class ImagePatches(Rows):
         places = room.prod(axis=1)
         if not places.any():
             raise InputError(
-                f"A patch of {' × '.join(map(str, self.shape))} is larger than the images, {planes[0].shape}. "
+                f"A patch of {' × '.join(map(str, self.shape))} is larger than the images, "
+                f"{planes[0].shape}. "
                 "Choose a smaller `shape` or a smaller `zoom`."
             )
         generator = np.random.default_rng(self.places)

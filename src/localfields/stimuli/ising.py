@@ -120,7 +120,7 @@ class Ising(Stimulus):
         return True
 
     def gated_mean(self, w: np.ndarray) -> np.ndarray:
-        """By Fourier inversion; up to 44 sites by a sum over two halves where that is too coarse."""
+        """By Fourier inversion, or up to 44 sites by a sum over two halves."""
         self.require_one("to take the gated mean of")
         response, error, _ = adaptive_response(w, self.coupling)
         if error > WORST_FOURIER and self.size <= MOST_IN_HALVES:

@@ -23,7 +23,7 @@ CHUNK = 4096  # rows taken to float64 at a time
 
 @dataclasses.dataclass(frozen=True)
 class Applied:
-    """A fitted step: a function of rows, (num, size) to (num, size), and its inverse, if it has one."""
+    """A fitted step: a function of rows, (num, size), and its inverse, if it has one."""
 
     forward: Callable[[np.ndarray], np.ndarray]
     backward: Callable[[np.ndarray], np.ndarray] | None = None
@@ -40,7 +40,8 @@ class Applied:
         """
         if self.backward is None:
             raise InputError(
-                "Contrast normalization has no inverse: it forgets the mean and contrast of every sample."
+                "Contrast normalization has no inverse: it forgets the mean and contrast of every "
+                "sample."
             )
         return self.backward(np.asarray(rows, np.float64))
 
@@ -52,7 +53,7 @@ class Preprocess(Spec):
 
     @abc.abstractmethod
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
-        """Look at samples, (num, size) on a lattice of this shape, and return what is done to any."""
+        """Fit the step to samples, (num, size), on a lattice of this shape."""
 
 
 def fit_all(
@@ -79,7 +80,7 @@ def apply_all(fitted: list[Applied], samples: Any, dtype: Any) -> np.ndarray:
 
 
 def moments(samples: Any, matrix: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of every site, and the covariance of all pairs (or the variance of each), in float64 by chunks."""
+    """Mean of every site, and the covariance of all pairs or the variances, in float64."""
     mean = np.zeros(samples.shape[1])
     for start in range(0, len(samples), CHUNK):
         mean += np.asarray(samples[start : start + CHUNK], np.float64).sum(axis=0)
@@ -128,7 +129,8 @@ class Whiten(Preprocess):
 
     Example:
         >>> import numpy as np
-        >>> x = np.random.default_rng(0).normal(size=(50, 3)) @ np.array([[2.0, 1, 0], [0, 1, 0], [0, 0, 3]])
+        >>> mixing = np.array([[2.0, 1, 0], [0, 1, 0], [0, 0, 3]])
+        >>> x = np.random.default_rng(0).normal(size=(50, 3)) @ mixing
         >>> y = Whiten().fit(x, (3,))(x)
         >>> bool(np.allclose(y.T @ y / 50, np.eye(3)))
         True
@@ -182,7 +184,7 @@ def _filtered(rows: np.ndarray, factor: np.ndarray) -> np.ndarray:
 
 
 def gaussian_response(shape: tuple[int, ...], sigma: float) -> np.ndarray:
-    """exp(−σ²k²/2) at every frequency k of the lattice: a Gaussian blur that wraps around, with mean kept."""
+    """exp(−σ²k²/2) at every frequency k of the lattice: a periodic Gaussian blur."""
     square = np.zeros(shape)
     for axis, n in enumerate(shape):
         k = 2 * np.pi * np.fft.fftfreq(n)
@@ -214,7 +216,8 @@ class DifferenceOfGaussians(Filter):
         """Refuse a surround inside the center."""
         if np.any(np.asarray(self.surround) <= np.asarray(self.center)):
             raise InputError(
-                f"`surround` must be wider than the center, got {self.surround} around {self.center}. "
+                f"`surround` must be wider than the center, got {self.surround} around "
+                f"{self.center}. "
                 "Common ratios are 1.6 to 3."
             )
 
@@ -256,7 +259,7 @@ class ContrastNormalize(Preprocess):
 
 
 class Saturate(Preprocess):
-    """Compress every site as a sensor of limited range does: erf(g x/σ), with σ the root mean square over all sites.
+    """Compress every site: erf(g x/σ), with σ the root mean square over all sites.
 
     Small values keep their order and large ones end at ±1, so that heavy tails become light: the
     marginal's excess kurtosis falls toward −2 as the gain grows. On normal data this is the paper's
@@ -288,7 +291,7 @@ class Saturate(Preprocess):
 
 
 class Window(Preprocess):
-    """Fade samples out toward the edge of a patch, so that its borders, which meet on the torus, do."""
+    """Fade samples out toward the edge of a patch, whose borders meet on the torus."""
 
     width: Real = number(
         default=0.35,
@@ -305,7 +308,7 @@ class Window(Preprocess):
 
 
 class Wrap(Preprocess):
-    """Make a patch fit onto a torus: take off the smooth part that holds the jumps between opposite borders.
+    """Make a patch periodic: subtract the smooth part that holds the jumps between borders.
 
     The periodic component of Moisan (2011): the patch less the field that is harmonic inside and
     has the jumps across the borders. Linear; a patch that wraps already is left unchanged.

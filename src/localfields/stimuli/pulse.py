@@ -1,4 +1,4 @@
-"""Pulses: one interval (on a torus, one rectangle), the finite stimuli whose population averages are plain sums."""
+"""Pulses: one interval, or on a torus one rectangle. Population averages are finite sums."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from .base import LATTICE, Stimulus
 
 CODING = Declaration(
     Choice(("signs", "zero-one")),
-    help="signs: ±1 with a random overall sign; zero-one: 1 inside the pulse and 0 outside, not normalized",
+    help="signs: ±1 with a random overall sign; zero-one: 1 inside the pulse and 0 outside, "
+    "not normalized",
 )
 
 
 class Pulse(Stimulus):
-    """What pulses share. Where a pulse lies is the subclass's; coding, mean, marginal and covariance follow."""
+    """What pulses share: coding, mean, marginal and covariance, from where a pulse may lie."""
 
     coding = required(str)
 
@@ -42,7 +43,7 @@ class Pulse(Stimulus):
 
     @abc.abstractmethod
     def intervals(self) -> list[np.ndarray]:
-        """For each axis, the intervals on it that a pulse covers, one per row, all equally likely."""
+        """The intervals that a pulse covers on each axis, one per row, all equally likely."""
 
     @property
     @abc.abstractmethod
@@ -103,7 +104,7 @@ class Pulse(Stimulus):
 
 
 class SinglePulse(Pulse):
-    """A pulse at a uniformly random place, its length uniform between `shortest` and `longest` sites (notes, SP).
+    """A pulse at a random place, of uniform length from `shortest` to `longest` (notes, SP).
 
     On a torus each axis has its own place and length. The law has only N × (number of lengths)
     atoms an axis.
@@ -178,7 +179,7 @@ class SinglePulse(Pulse):
 
 
 class BlockPulse(Pulse):
-    """A pulse of fixed length in one of the N/ℓ disjoint blocks of the ring: finite, and not translation invariant.
+    """A pulse that fills one of the N/ℓ disjoint blocks of the ring; not translation invariant.
 
     Example:
         >>> import localfields as lf
@@ -196,7 +197,8 @@ class BlockPulse(Pulse):
         """Refuse a length that does not tile the lattice."""
         if any(n % self.length for n in self.shape) or all(n == self.length for n in self.shape):
             raise InputError(
-                f"`length` {self.length} does not divide the axes of {self.shape} into two blocks or more. "
+                f"`length` {self.length} does not divide the axes of {self.shape} into two blocks "
+                "or more. "
                 "Choose a proper divisor of every axis."
             )
 

@@ -45,7 +45,8 @@ def remembered(key: Hashable, make: Callable[[], Any], most: int = 8) -> Any:
 
 PREPROCESS = Declaration(
     Steps(),
-    help="steps, such as center+scale or contrast-normalize+whiten:cutoff=0.01; none for the data as they are",
+    help="steps, such as center+scale or contrast-normalize+whiten:cutoff=0.01; none for the "
+    "data as they are",
 )
 SYMMETRY = Declaration(
     Choice(SYMMETRIES),
@@ -92,7 +93,7 @@ class Rows(Stimulus):
 
     @property
     def weakly_dependent(self) -> bool:
-        """Whether the most distant sites are correlated by less than a tenth, in the mean square."""
+        """Whether the root mean square correlation of distant sites is below a tenth."""
         covariance = self.covariance()
         far = distance(self.shape)
         if covariance.shape == self.shape:
@@ -117,7 +118,7 @@ class Rows(Stimulus):
     def _text(self) -> str:
         return json.dumps(self.to_json(), sort_keys=True)
 
-    # -- draws --------------------------------------------------------------------------------------------------
+    # -- draws -------------------------------------------------------------------------------------
 
     def draw(self, key: Any, num: int) -> jax.Array:
         """Rows at random; of streamed data, from the part that is held."""
@@ -136,7 +137,7 @@ class Rows(Stimulus):
         return x
 
     def moved(self, x: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Rows, (num, size), each moved at random as the symmetry says; in numpy, for what is streamed."""
+        """Rows, (num, size), each shifted or flipped at random by the symmetry; in numpy."""
         if self.translation_invariant:
             x = x.reshape(len(x), *self.shape)
             for axis, n in enumerate(self.shape):
@@ -159,7 +160,7 @@ class Rows(Stimulus):
         x = self.moved(self.take(generator.integers(0, self.num, num)), generator)
         return jnp.asarray(x, working_dtype())
 
-    # -- statistics ---------------------------------------------------------------------------------------------
+    # -- statistics --------------------------------------------------------------------------------
 
     def pieces(self) -> Iterator[np.ndarray]:
         """All rows as a network sees them, a piece at a time, in float64."""
@@ -192,12 +193,13 @@ class Rows(Stimulus):
         return 0.0 if abs(mean) < 1e-7 * largest else mean
 
     def covariance(self) -> np.ndarray:
-        """Of the rows, about the mean of each site; with shifts, the row of averages over all of them."""
+        """Covariance of the rows, about the mean of each site; averaged over shifts if drawn."""
         if self.translation_invariant:
             return self._remembered("row", self._row)
         if self.size > LARGEST_MATRIX:
             raise InputError(
-                f"A covariance matrix of {self.size} sites is too large; at most {LARGEST_MATRIX} are possible. "
+                f"A covariance matrix of {self.size} sites is too large; at most {LARGEST_MATRIX} "
+                "are possible. "
                 "Use smaller patches, or symmetry='shifts', whose covariance is one row."
             )
         return self._remembered("matrix", self._matrix)
@@ -218,7 +220,7 @@ class Rows(Stimulus):
         return (total / self.num).reshape(self.shape * 2)
 
     def marginal(self) -> Marginal:
-        """The law of a site chosen at random; with shifts that is the law of every site. Beyond 2¹⁷ values grouped."""
+        """The distribution of a random site; beyond 2¹⁷ values, grouped."""
         return self._remembered("marginal", self._marginal)
 
     def _marginal(self) -> Marginal:
@@ -230,7 +232,7 @@ class Rows(Stimulus):
 
 
 def grouped(values: np.ndarray, most: int = MOST_VALUES) -> tuple[np.ndarray, np.ndarray]:
-    """Fewer values with weights: the extremes as they are, the rest in groups of neighbors as two points each.
+    """Fewer values with weights: the extremes, and two points per group of neighbors between.
 
     A group keeps its mean and its variance. `values` rise.
     """

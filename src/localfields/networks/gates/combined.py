@@ -1,4 +1,4 @@
-"""Gates made of others: the same several times, one for every pattern of signs, several kinds; and no gate at all."""
+"""Gates made of others: copies, one per pattern of signs, several kinds; and no gate."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Redundant(Gates):
 
 
 class Exclusive(Gates):
-    """One gate for every pattern of signs of the directions of others: never are two open. On a tie none is.
+    """One gate per pattern of signs of others' projections: at most one is open, none on a tie.
 
     Example:
         >>> from localfields.networks.gates import Directions

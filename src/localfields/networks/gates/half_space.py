@@ -1,4 +1,4 @@
-"""Gates of half-spaces, 1(⟨v, x⟩ > 0): flat, bumps, votes, center against surround, waves, any direction."""
+"""Gates of half-spaces, 1(⟨v, x⟩ > 0): flat, bumps, votes, surrounds, waves, any direction."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def without_rounding(h: jax.Array) -> jax.Array:
 
 
 class OneProfile(HalfSpaces):
-    """Half-spaces whose directions are copies of one profile, evenly spaced over the sites in C order."""
+    """Half-spaces whose directions are copies of one profile, evenly spaced over the sites."""
 
     site = required(Whole)
     copies = required(Whole)
@@ -81,7 +81,7 @@ SITE = Declaration(Count(low=0), help="site of the first copy, in C order", symb
 
 
 class Bump(OneProfile):
-    """A gate that looks at one site (the notes' small bump, v = e_i), or at a Gaussian bump of sites.
+    """A gate on one site (the notes' small bump, v = e_i), or on a Gaussian bump of sites.
 
     Example:
         >>> import localfields as lf
@@ -231,7 +231,8 @@ class Directions(HalfSpaces):
         """The rows given."""
         if self.values.shape[1] != math.prod(shape):
             raise InputError(
-                f"A direction has {self.values.shape[1]} numbers, and the lattice has {math.prod(shape)} sites. "
+                f"A direction has {self.values.shape[1]} numbers, and the lattice has "
+                f"{math.prod(shape)} sites. "
                 "Give one number per site, in C order."
             )
         return jnp.asarray(self.values, working_dtype())
