@@ -34,7 +34,7 @@ def trajectory(members: int, records: int) -> Trajectory:
             "loss": rng.uniform(size=(members, records)).astype(np.float32),
         },
         outcome=(Outcome("ok", records),) * members,
-        specification={"seed": 0},
+        experiment={},
         manifest={"jax": "0.10", "device": "cpu", "precision": "float32", "run_seconds": 1.0},
     )
 
@@ -65,7 +65,7 @@ def experiment(seed: int) -> tuple[str, str]:
         "init": "glorot",
         "init_scale": 0.001,
     }
-    text = dump({"schema": 1, "task": task, "network": network, "method": method, "initial": []})
+    text = dump({"schema": 2, "task": task, "network": network, "method": method, "initial": []})
     return text, hashlib.sha256(text.encode()).hexdigest()
 
 

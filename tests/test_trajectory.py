@@ -80,7 +80,7 @@ def trajectory(shape=(6,), swept=False, bad=False):
         final=series["weights"][:, -1],
         series=series,
         outcome=(ok, Outcome("diverged", 7), Outcome("non-finite", 9)) if bad else (ok, ok, ok),
-        specification={"steps": 25},
+        experiment={"method": {"type": "method/training", "steps": 25}},
         manifest={"precision": "float64"},
     )
 
@@ -156,7 +156,7 @@ def test_xarray_has_named_axes(shape, swept):
     times = data.flow_time if swept else data.time
     np.testing.assert_array_equal(times.to_numpy(), run.times)
     assert times.dims == (("member", "time") if swept else ("time",))
-    assert json.loads(data.attrs["specification"]) == run.specification
+    assert json.loads(data.attrs["experiment"]) == run.experiment
     assert json.loads(data.attrs["manifest"]) == run.manifest
     assert data.attrs["stopped"] == "finished"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,39 @@ def made_with(precision: Any) -> dict[str, Any]:
     }
 
 
+def experiment_json(
+    task: Any,
+    network: Any,
+    method: str,
+    settings: Mapping[str, Any],
+    *,
+    initial: Any = None,
+    precision: Any,
+) -> dict[str, Any]:
+    """The experiment that a result is of, as plain values.
+
+    This is the form that `Experiment.to_json` writes; `lf.experiments.experiment_from` turns it
+    back into the value. Functions, such as a schedule of learning rates, stand in it by their names
+    alone, and cannot be turned back.
+
+    Args:
+        task: The task.
+        network: The network.
+        method: `training`, `solution`, `fit`, or another name of the family `method`.
+        settings: Every field of that method, as plain values.
+        initial: Fields to start from; None where they are drawn.
+        precision: The type of the numbers that are drawn.
+    """
+    return {
+        "type": "experiment/experiment",
+        "task": task.to_json(),
+        "network": network.to_json(),
+        "method": {"type": f"method/{method}", **settings},
+        "initial": [] if initial is None else np.asarray(initial, np.float64).tolist(),
+        "precision": str(np.dtype(precision)),
+    }
+
+
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """How a member ended: `ok`, `diverged` (too large), `non-finite`, and the step at which it stopped."""
@@ -94,7 +128,8 @@ class Trajectory:
         final: Fields at the end, the same.
         series: What was recorded, each (member, time, …): `weights`, `biases`, `readout`, `loss`, `accuracy`, `ipr`, ….
         outcome: One a member.
-        specification: The plain values that made it.
+        experiment: The experiment that made it, as `Experiment.to_json` writes it; empty for a
+            trajectory of other origin.
         manifest: Versions, device, precision, seconds.
         stopped: Why it ended: `finished`, `at rest` or `cancelled`.
         events: Flow times of what happened, (member,), nan where it did not.
@@ -106,7 +141,7 @@ class Trajectory:
     final: np.ndarray
     series: dict[str, np.ndarray]
     outcome: tuple[Outcome, ...]
-    specification: dict[str, Any]
+    experiment: dict[str, Any]
     manifest: dict[str, Any]
     stopped: str = "finished"
     events: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -115,6 +150,13 @@ class Trajectory:
     def shape(self) -> tuple[int, ...]:
         """The lattice."""
         return self.initial.shape[2:]
+
+    @property
+    def method(self) -> str:
+        """How it was made: `training`, `solution`, `fit`; empty where the experiment is unknown."""
+        method = self.experiment.get("method")
+        kind = method.get("type", "") if isinstance(method, dict) else ""
+        return str(kind).rpartition("/")[2]
 
     @property
     def num_members(self) -> int:
@@ -171,7 +213,7 @@ class Trajectory:
         return self.series[name]
 
     def members(self, which: slice) -> Trajectory:
-        """Some of the members, as a trajectory of their own; the specification remains that of all."""
+        """Some of the members, as a trajectory of their own; the experiment remains that of all."""
         return dataclasses.replace(
             self,
             times=self.times if self.times.ndim == 1 else self.times[which],
@@ -217,7 +259,7 @@ class Trajectory:
         if swept:
             coordinates["flow_time"] = (["member", "time"], self.times)
         notes = {
-            "specification": json.dumps(self.specification),
+            "experiment": json.dumps(self.experiment),
             "manifest": json.dumps(self.manifest),
         }
         return xr.Dataset(data, coords=coordinates, attrs={**notes, "stopped": self.stopped})

@@ -16,7 +16,7 @@ from localfields.trajectory import Outcome, Trajectory, inverse_participation_ra
 OK = Outcome("ok", -1)
 
 
-def made(weights, times, outcome=None, events=None, **specification):
+def made(weights, times, outcome=None, events=None, **experiment):
     """A trajectory of these fields, (member, time, neuron, *shape)."""
     weights = np.asarray(weights, float)
     return Trajectory(
@@ -26,7 +26,7 @@ def made(weights, times, outcome=None, events=None, **specification):
         final=weights[:, -1],
         series={"weights": weights},
         outcome=(OK,) * len(weights) if outcome is None else outcome,
-        specification=specification,
+        experiment=experiment,
         manifest={},
         events=events or {},
     )
@@ -379,12 +379,19 @@ def test_onsets_are_counted_and_subtracted():
     assert summary["onset_difference"] == pytest.approx(-0.5)  # of −1 and 0
 
 
+TRAINED = {"method": {"type": "method/training", "steps": 3}}
+
+
+def solved(theory):
+    return {"method": {"type": "method/solution", "theory": {"type": f"theory/{theory}"}}}
+
+
 def test_repr_says_it_in_a_few_lines(rng):
     fields = rng.normal(size=(4, 2, 1, 40))
     text = repr(
         compare(
-            made(fields, [0, 2], learning_rate=0.1),
-            made(fields, [0, 2], theory={"type": "theory/mine"}),
+            made(fields, [0, 2], **TRAINED),
+            made(fields, [0, 2], **solved("mine")),
         )
     )
     assert text.startswith(
@@ -397,12 +404,8 @@ def test_repr_says_it_in_a_few_lines(rng):
 @pytest.mark.parametrize(
     ("first", "second", "names"),
     [
-        (
-            {"learning_rate": 1},
-            {"theory": {"type": "theory/exact-ising"}},
-            ("training", "exact-ising theory"),
-        ),
-        ({"learning_rate": 1}, {"learning_rate": 2}, ("training (first)", "training (second)")),
+        (TRAINED, solved("exact-ising"), ("training", "exact-ising theory")),
+        (TRAINED, TRAINED, ("training (first)", "training (second)")),
         ({}, {}, ("first", "second")),
     ],
 )

@@ -26,7 +26,7 @@ def made(weights, biases=None, outcome=None, times=None, recorded=True):
         final=weights[:, -1],
         series=series if biases is None else {**series, "biases": biases},
         outcome=outcome or (Outcome("ok", -1),) * len(weights),
-        specification={},
+        experiment={},
         manifest={},
     )
 

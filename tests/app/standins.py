@@ -97,7 +97,7 @@ def canned_trajectory(experiment, sites=1, kinds=("ok", "ok")):
     outcome = tuple(Outcome(kind, -1) for kind in kinds)
     steps = np.array([0, 10])
     return Trajectory(
-        steps=steps, times=steps / 10, outcome=outcome, specification={}, manifest={}, **ends
+        steps=steps, times=steps / 10, outcome=outcome, experiment={}, manifest={}, **ends
     )
 
 

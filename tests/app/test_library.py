@@ -194,12 +194,12 @@ def stored_text(store, plain):
 def test_words_of_a_store_are_escaped_and_its_files_are_not_opened(tmp_path, monkeypatch):
     store = Store(tmp_path / "runs")
     stored_text(
-        store, {"schema": 1, "task": {"stimuli": [{"type": f"stimulus/{EVIL}"}]}, "network": EVIL}
+        store, {"schema": 2, "task": {"stimuli": [{"type": f"stimulus/{EVIL}"}]}, "network": EVIL}
     )
-    stored_text(store, {"schema": 1, "task": EVIL, "method": [EVIL]})
+    stored_text(store, {"schema": 2, "task": EVIL, "method": [EVIL]})
     image = {"type": "stimulus/image-patches", "folder": str(tmp_path)}
     stored_text(
-        store, {"schema": 1, "task": {"type": "task/discrimination", "stimuli": [image, image]}}
+        store, {"schema": 2, "task": {"type": "task/discrimination", "stimuli": [image, image]}}
     )
     page = opened(store=store.path)
     shown = page.runs.object

@@ -260,5 +260,5 @@ def test_negative_labels_reach_the_task(folder):
     line = "train ising --coupling 0.3,0.7 --shape 8 --steps 2 --batch 4 --evaluate 2 --labels -1,2"
     main([*line.split(), "--out", "run.npz"])
     with np.load("run.npz", allow_pickle=False) as archive:
-        specification = json.loads(str(archive["specification"]))
-    assert lf.from_json(specification["task"]).labels == (-1.0, 2.0)
+        experiment = json.loads(str(archive["experiment"]))
+    assert lf.from_json(experiment["task"]).labels == (-1.0, 2.0)

@@ -47,9 +47,9 @@ def test_arrays_are_those_of_the_python_call(capsys):
     with np.load("run.npz", allow_pickle=False) as found:
         np.testing.assert_array_equal(found["weights"], run.weights)
         np.testing.assert_array_equal(found["times"], run.times)
-        specification = json.loads(str(found["specification"]))
-    assert repr(lf.from_json(specification["task"])) == repr(task)
-    assert specification["estimator"] == "independent" and specification["members"] == 2
+        experiment = lf.from_json(json.loads(str(found["experiment"])))
+    assert repr(experiment.task) == repr(task)
+    assert experiment.method.estimator == "independent" and experiment.method.members == 2
     picture = matplotlib.image.imread("run.png")
     assert picture[..., :3].std() > 0.05
     assert "2 members" in capsys.readouterr().out
@@ -79,8 +79,8 @@ def test_every_option_reaches_the_run():
         assert dict(data.sizes) == {"member": 2, "time": 4, "neuron": 4, "x": 8}
         assert {"weights", "biases", "loss", "accuracy"} <= set(data)
         assert data["weights"].dtype == np.float64
-        specification = json.loads(data.attrs["specification"])
-    network, task = lf.from_json(specification["network"]), lf.from_json(specification["task"])
+        experiment = lf.from_json(json.loads(data.attrs["experiment"]))
+    network, task, method = experiment.network, experiment.task, experiment.method
     assert (network.hidden, network.activation, network.bias, network.init_scale) == (
         4,
         "sigmoid",
@@ -94,7 +94,7 @@ def test_every_option_reaches_the_run():
         (0.25, 0.75),
     )
     assert [stimulus.xi for stimulus in task.stimuli] == [0.5, 1.0]
-    assert (specification["estimator"], specification["optimizer"]) == ("shared", "adam")
+    assert (method.estimator, method.optimizer) == ("shared", "adam")
 
 
 MISTAKES = [

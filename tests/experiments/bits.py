@@ -19,8 +19,8 @@ def assert_same(one, other):
     for a, b in parts:
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         assert a.tobytes() == b.tobytes()
-    assert (one.outcome, one.stopped, one.specification) == (
+    assert (one.outcome, one.stopped, one.experiment) == (
         other.outcome,
         other.stopped,
-        other.specification,
+        other.experiment,
     )

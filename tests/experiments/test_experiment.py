@@ -14,7 +14,7 @@ import pytest
 
 import localfields as lf
 from localfields import InputError
-from localfields._spec import fields, from_json, registered
+from localfields._spec import fields, from_json, name_of, registered
 from localfields.experiments import (
     Experiment,
     Fit,
@@ -64,7 +64,7 @@ CANONICAL = (
     '{"initial":[],"method":{"batch":10,"estimator":"independent","evaluate":10,"every":3,"learning_rate":0.05,'
     '"members":1,"optimizer":"sgd","quantities":["weights","biases","readout","readout_bias","loss","accuracy"],'
     '"seed":0,"steps":12,"stop_tol":0.0,"type":"method/training"},"network":{"activation":"relu","init":"glorot",'
-    '"init_scale":0.1,"type":"network/single-neuron"},"precision":"float32","schema":1,"task":{"l1":0.0,"l2":0.0,'
+    '"init_scale":0.1,"type":"network/single-neuron"},"precision":"float32","schema":2,"task":{"l1":0.0,"l2":0.0,'
     '"labels":"zero-one","loss":"mse","proportions":[],"stimuli":[{"coupling":0.3,"shape":[8],"type":"stimulus/ising"},'
     '{"coupling":0.7,"shape":[8],"type":"stimulus/ising"}],"type":"task/discrimination"},"type":"experiment/experiment"}'
 )
@@ -185,6 +185,7 @@ CHANGES = {
         "members": 2,
         "seed": 1,
         "tolerance": 1e-7,
+        "solver": "stiff",
     },
     Experiment: {
         "task": NLGP,
@@ -238,7 +239,7 @@ def test_every_field_changes_the_digest():
 
 def test_the_schema_changes_the_digest(monkeypatch):
     before = MANY["ising"].digest
-    monkeypatch.setattr(experiment, "SCHEMA", 2)
+    monkeypatch.setattr(experiment, "SCHEMA", 3)
     assert MANY["ising"].digest != before
     assert (
         Experiment.of(MANY["ising"].canonical()).digest == MANY["ising"].digest
@@ -255,8 +256,8 @@ TEXTS = [
     ("3", "An experiment must be an object with `task`, `network` and `method`, got 3"),
     ("[]", "an object with `task`"),
     (
-        '{"schema": 2}',
-        "An experiment has schema 2, and this version reads at most 1. It was written by a newer",
+        '{"schema": 3}',
+        "An experiment has schema 3, and this version reads at most 2. It was written by a newer",
     ),
     ('{"schema": "1"}', "An experiment has schema"),
     ('{"schema": true}', "An experiment has schema"),
@@ -348,13 +349,50 @@ def test_training_is_train(precision):
         with jax.enable_x64(setting):
             found = made.run()
             assert jax.numpy.zeros(()).dtype == ("float64" if setting else "float32")  # as it was
-        assert (
-            found.specification == expected.specification
-            and found.manifest["precision"] == precision
-        )
+        assert found.experiment == expected.experiment and found.manifest["precision"] == precision
         for name in expected.series:
             assert found.series[name].dtype == precision
             np.testing.assert_array_equal(found.series[name], expected.series[name])
+
+
+RESULTS = {
+    "train": lambda: lf.train(
+        ISING,
+        NEURON,
+        steps=12,
+        batch=10,
+        seed=(5, 9),
+        record=lf.Record(3, ("loss", "weights"), 10),
+        initial=np.linspace(-1, 1, 8)[None],
+    ),
+    "train swept": lambda: lf.train(
+        ISING.replace(l2=[0.0, 0.3]), NEURON, steps=4, batch=10, learning_rate=[0.1, 0.2]
+    ),
+    "solve": lambda: lf.solve(ISING, lf.theory.ExactIsing(), network=NEURON, until=3.0, members=2),
+    "solve at times": lambda: lf.solve(
+        ISING,
+        lf.theory.ExactIsing(),
+        initial=np.ones((2, 1, 8)),
+        times=[[0.0, 0.5], [0.0, 1.0]],
+        solver="stiff",
+    ),
+    "fit": lambda: Fit(lf.baselines.PCA(4), samples=50, members=2).run(ISING, NEURON, None),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_says_which_experiment_made_it(name):
+    """Of whatever verb: the experiment that is read from a result makes the same result again."""
+    with jax.enable_x64(False):
+        found = RESULTS[name]()
+    made = experiment_from(found.experiment)
+    assert made.to_json() == found.experiment
+    assert found.method == name_of(type(made.method)) != ""
+    again = made.run()
+    assert again.experiment == found.experiment
+    for part in found.series:
+        np.testing.assert_array_equal(again.series[part], found.series[part])
+    np.testing.assert_array_equal(again.times, found.times)
 
 
 def test_every_field_reaches_training():
@@ -366,7 +404,7 @@ def test_every_field_reaches_training():
     with jax.enable_x64(False):
         record = lf.Record(4, ("loss", "ipr"), 11)
         expected = lf.train(ISING, NEURON, **settings, record=record)
-    assert found.specification == expected.specification
+    assert found.experiment == expected.experiment
     assert found.stopped == expected.stopped == "at rest"
     assert set(found.series) == set(expected.series) == {"loss", "ipr"}
     np.testing.assert_array_equal(found.final, expected.final)
@@ -428,10 +466,7 @@ def test_solutions_are_stored_and_loaded(more, tmp_path):
     for one in (found, again):
         np.testing.assert_array_equal(one.weights, expected.weights)
         np.testing.assert_array_equal(one.times, expected.times)
-        assert (
-            list(one.events) == list(expected.events)
-            and one.specification == expected.specification
-        )
+        assert list(one.events) == list(expected.events) and one.experiment == expected.experiment
     assert found.num_members == 2 and store.verify_all() == [] and store.digests() == [made.digest]
     for name in more:  # each of them matters
         other = made.replace(method=method.replace(**{name: getattr(Solution(), name)})).run()

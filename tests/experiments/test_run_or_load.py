@@ -123,7 +123,7 @@ def test_a_damaged_checkpoint_is_left_out_and_the_run_starts_anew(store, damage)
             ]
         )
     told = []
-    with pytest.warns(UserWarning, match="A checkpoint is damaged and was left out"):
+    with pytest.warns(UserWarning, match="A damaged checkpoint is ignored"):
         found = lf.run_or_load(ONE, store, on_progress=told.append)
     assert told[0].first_step == 0
     assert_same(found, ONE.run())

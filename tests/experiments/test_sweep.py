@@ -186,10 +186,10 @@ def test_points_are_what_they_are_alone(estimator, tmp_path):
         assert int(here["peak"][0]) == alone.peak[0, -1, 0] and str(here["outcome"].values) == "ok"
         stored = found.store.load(row["run"])
         np.testing.assert_array_equal(stored.final[row["member"]], alone.final[0])
-        given = alone.specification
+        given = alone.experiment["method"]
         own_samples, exact = row["seed"] == sweep.seeds[0], estimator == "exact"
         assert row == {
-            "coupling": [one["coupling"] for one in given["task"]["stimuli"]],
+            "coupling": [one["coupling"] for one in alone.experiment["task"]["stimuli"]],
             "learning_rate": given["learning_rate"],
             "batch": given["batch"],
             "seed": given["seed"],

@@ -18,7 +18,7 @@ def canned_trajectory(weights, times=None, ended="ok", **series):
         final=weights[:, -1],
         series={"weights": weights, **series},
         outcome=(Outcome(ended, -1),) * len(weights),
-        specification={},
+        experiment={},
         manifest={},
     )
 

@@ -36,12 +36,9 @@ def trajectory(seed=0, members=3, records=4, shape=(6,), dtype=np.float32, **cha
         "outcome": tuple(
             Outcome("ok", 30) if m else Outcome("diverged", 7) for m in range(members)
         ),
-        "specification": {
-            "task": {"gain": 100.0},
-            "seed": (seed, 2),
-            "odd": [None, True, float("nan"), {1: 2}],
-        },
+        "experiment": {},
         "manifest": {
+            "odd": [None, True, float("nan"), (seed, {1: 2})],
             "jax": "0.10.0",
             "device": "cpu",
             "precision": "float32",
@@ -79,7 +76,7 @@ def experiment(
     }
     task = {"type": "task/discrimination", "stimuli": stimuli, "l2": 0.0, "labels": "zero-one"}
     return named(
-        {"schema": 1, "task": task, "network": {"type": f"network/{network}"}, "method": method}
+        {"schema": 2, "task": task, "network": {"type": f"network/{network}"}, "method": method}
     )
 
 
@@ -98,7 +95,7 @@ def assert_same(one, other):
         assert list(getattr(one, name)) == list(getattr(other, name))
         for key, values in getattr(one, name).items():
             assert_same_array(values, getattr(other, name)[key])
-    for name in ("outcome", "specification", "manifest", "stopped"):
+    for name in ("outcome", "manifest", "stopped"):
         assert repr(getattr(one, name)) == repr(
             getattr(other, name)
         )  # tells tuples from lists, and nan is nan

@@ -244,10 +244,13 @@ def test_the_tools_of_the_forger_work(place):
     """What they make of good parts is accepted: what is refused below is refused for its malice."""
     place.write(DIGEST, with_arrays(zipped(good_members())))
     assert place.store.verify_all() == [] and place.store.load(DIGEST).num_members == 3
-    shutil.rmtree(place.folder)
-    header = "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }"
-    place.write(DIGEST, with_arrays(zipped(replaced("steps.npy", headed(header, bytes(32))))))
-    assert place.store.load(DIGEST).steps.tolist() == [0, 0, 0, 0]
+    for header in (
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }",
+        "{'shape': (4,), 'fortran_order': False, 'descr': '<i8', }",  # odd, and an array all the same
+    ):
+        shutil.rmtree(place.folder)
+        place.write(DIGEST, with_arrays(zipped(replaced("steps.npy", headed(header, bytes(32))))))
+        assert place.store.load(DIGEST).steps.tolist() == [0, 0, 0, 0]
 
 
 TRICKS = [
@@ -361,7 +364,6 @@ HEADERS = [
     "{'descr': '<i8', 'fortran_order': 1, 'shape': (4,), }",
     "{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (4,), }",
     "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), 'more': 1, }",
-    "{'shape': (4,), 'fortran_order': False, 'descr': '<i8', }",
     "__import__('os').system('touch mark')",
     "(" * 5000,
     "",
@@ -448,24 +450,12 @@ TEXTS = [
     b'{"a":1e999}',
     b"9" * 10**5,
 ]
-TEXTS += [
-    json.dumps({"specification": {}, "manifest": {}, "stopped": one}).encode()
-    for one in (1, None, {})
-]
-TEXTS += [
-    json.dumps({"specification": one, "manifest": {}, "stopped": ""}).encode()
-    for one in (1, {"$tuple": [1]})
-]
-TEXTS += [
-    json.dumps(
-        {"specification": {"x": {"$dict": [[[], 1]]}}, "manifest": {}, "stopped": ""}
-    ).encode()
-]
-TEXTS += [
-    json.dumps({"specification": {"x": {"$evil": 1}}, "manifest": {}, "stopped": ""}).encode()
-]
-TEXTS += [json.dumps({"specification": {}, "manifest": {}, "stopped": "", "more": 1}).encode()]
-TEXTS += [b'{"specification":{"x":' + b"[" * 80 + b"]" * 80 + b'},"manifest":{},"stopped":""}']
+TEXTS += [json.dumps({"manifest": {}, "stopped": one}).encode() for one in (1, None, {})]
+TEXTS += [json.dumps({"manifest": one, "stopped": ""}).encode() for one in (1, {"$tuple": [1]})]
+TEXTS += [json.dumps({"manifest": {"x": {"$dict": [[[], 1]]}}, "stopped": ""}).encode()]
+TEXTS += [json.dumps({"manifest": {"x": {"$evil": 1}}, "stopped": ""}).encode()]
+TEXTS += [json.dumps({"manifest": {}, "stopped": "", "more": 1}).encode()]
+TEXTS += [b'{"manifest":{"x":' + b"[" * 80 + b"]" * 80 + b'},"stopped":""}']
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))

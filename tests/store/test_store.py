@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import localfields as lf
 from localfields.store import Store
 from localfields.store import entry as entries
-from localfields.store.disk import hold
+from localfields.store.disk import lock_file
 from localfields.store.document import seal
 from localfields.trajectory import Outcome
 
@@ -68,15 +68,14 @@ plain = st.recursive(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    specification=st.dictionaries(st.text(max_size=8), plain, max_size=4),
+    manifest=st.dictionaries(st.text(max_size=8), plain, max_size=4),
     swept=st.booleans(),
     data=st.data(),
 )
-def test_any_plain_values_round_trip(tmp_path_factory, specification, swept, data):
+def test_any_plain_values_round_trip(tmp_path_factory, manifest, swept, data):
     members, records = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
     made = trajectory(
-        specification=specification,
-        manifest={"x": specification},
+        manifest={"x": manifest, **manifest},
         stopped=data.draw(st.text(max_size=9)),
     )
     cut = [values[:members, :records] for values in made.series.values()]
@@ -112,7 +111,7 @@ def test_metrics_and_manifest(store):
         final=final, outcome=(Outcome("ok", 9), Outcome("non-finite", 3), Outcome("ok", 9))
     )
     made.series["loss"][:, -1] = [0.5, np.nan, 1.0]
-    digest = put(store, made=made)
+    digest = put(store, made=made, seed=7)
     found = store.entry(digest)
     size = (store.path / digest / "arrays.npz").stat().st_size
     assert found.metrics == {
@@ -133,15 +132,17 @@ def test_metrics_and_manifest(store):
         and manifest["device"] == "cpu"
         and manifest["precision"] == "float32"
     )
-    assert manifest["seeds"] == [0, 2] and manifest["seconds"] == 1.5 and manifest["inf"] is None
+    assert manifest["seeds"] == 7 and manifest["seconds"] == 1.5 and manifest["inf"] is None
     assert manifest["commit"] is None or len(manifest["commit"].removesuffix("-dirty")) == 40
-    assert found.specification["method"]["steps"] == 1000
+    assert found.experiment["method"]["steps"] == 1000
 
 
-def test_seeds_are_noted(store):
-    canonical, digest = experiment()
-    store.save(canonical, digest, trajectory(), seeds=[4, 5])
+def test_the_experiment_is_that_of_the_entry(store):
+    canonical, digest = experiment(seed=[4, 5])
+    store.save(canonical, digest, trajectory())
     assert store.entry(digest).manifest["seeds"] == [4, 5]
+    loaded, plain = store.load(digest), json.loads(canonical)
+    assert plain.pop("schema") == 2 and loaded.experiment == plain and loaded.method == "training"
 
 
 @pytest.mark.parametrize(
@@ -197,9 +198,7 @@ def test_a_result_is_not_dropped_for_a_damaged_entry(store):
 def test_saving_checks_what_it_is_given(store):
     canonical, digest = experiment()
     made = trajectory()
-    refused(
-        lambda: store.save(canonical + " ", digest, made), "does not belong to this specification"
-    )
+    refused(lambda: store.save(canonical + " ", digest, made), "does not belong to this experiment")
     refused(lambda: store.save("[1]", named([1])[1], made), "not valid JSON")
     refused(lambda: store.save(canonical, "../" + digest, made), "64 hexadecimal digits")
     for bad in (
@@ -215,8 +214,8 @@ def test_saving_checks_what_it_is_given(store):
             "cannot be stored",
         )
     refused(
-        lambda: store.save(canonical, digest, trajectory(specification={"x": object()})),
-        "`specification`",
+        lambda: store.save(canonical, digest, trajectory(manifest={"x": object()})),
+        "`manifest`",
         "which cannot be stored. Use numbers, strings, lists and dicts.",
     )
     refused(
@@ -338,7 +337,7 @@ def rewrite(store, digest, **changes):
 @pytest.mark.parametrize("seals", [True, False])
 def test_a_newer_schema_is_refused(store, seals):
     digest = put(store)
-    rewrite(store, digest, schema=2)
+    rewrite(store, digest, schema=3)
     if not seals:  # nor may a newer version's way of sealing be taken for damage
         path = store.path / digest / "meta.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "checksum": "newer"}, indent=1))
@@ -352,6 +351,18 @@ def test_a_newer_schema_is_refused(store, seals):
         assert store.list() == []
     assert "newer version" in store.verify(digest)[0].message
     store.remove(digest)
+
+
+def test_an_older_schema_is_refused(store):
+    digest = put(store)
+    rewrite(store, digest, schema=1)
+    words = ("was written by an older version of localfields (schema 1)", "run it again")
+    for read in (store.load, store.entry):
+        refused(lambda read=read: read(digest), *words)
+    (store.path / "sweeps").mkdir()
+    path = store.path / "sweeps" / f"{'c' * 64}.json"
+    path.write_text(seal({"schema": 1, "digest": "c" * 64, "text": "{}"}))
+    refused(lambda: store.load_sweep("c" * 64), *words)
 
 
 @pytest.mark.parametrize("schema", [0, -1, "1", None, True, 1.5, [1]])
@@ -399,7 +410,7 @@ def test_a_damaged_checkpoint_counts_as_none(tmp_path_factory, place, bit, cut):
     at = int(place * len(found))
     found[at] ^= 1 << bit
     kept.path.write_bytes(found[:at] if cut else found)
-    with pytest.warns(UserWarning, match="A checkpoint is damaged and was left out"):
+    with pytest.warns(UserWarning, match="A damaged checkpoint is ignored"):
         assert kept.load() is None
     kept.save({"x": np.ones(1)})
     assert kept.load()["x"] == 1
@@ -467,7 +478,7 @@ def test_sweeps(store):
         path.write_text(damaged)
         refused(lambda: store.load_sweep("c" * 64), "The sweep cccccccccccc")
         assert [problem.digest for problem in store.verify_all()] == ["c" * 64]
-    path.write_text(seal({"schema": 2, "digest": "c" * 64, "text": "{}"}))
+    path.write_text(seal({"schema": 3, "digest": "c" * 64, "text": "{}"}))
     refused(lambda: store.load_sweep("c" * 64), "newer version", "update this one")
 
 
@@ -519,7 +530,7 @@ def test_what_dead_writers_left_is_cleaned_up(store, tmp_path):
     )
     lock = old.with_name(f"{old.name}.lock")
     lock.write_text("")
-    with hold(alive.with_name(f"{alive.name}.lock")):
+    with lock_file(alive.with_name(f"{alive.name}.lock")):
         put(store)
         assert [path.exists() for path in (old, lock, young, alive, mine)] == [
             False,

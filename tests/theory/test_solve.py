@@ -207,9 +207,7 @@ def test_both_solvers_agree():
     stiff = solve(solver="stiff", tolerance=1e-9)
     explicit = solve(solver="explicit", tolerance=1e-9)
     np.testing.assert_allclose(stiff.weights, explicit.weights, rtol=0, atol=1e-7)
-    assert (
-        stiff.specification["solver"] == "stiff" and usual().specification["solver"] == "explicit"
-    )
+    assert stiff.manifest["solver"] == "stiff" and usual().manifest["solver"] == "explicit"
     assert (stiff.weights != explicit.weights).any()
 
 

@@ -352,8 +352,8 @@ def check_xarray(found):
     assert dict(data.sizes) == {"member": 3, "time": 6, "neuron": 2, "x": 8, "output": 1}
     for name, values in found.series.items():
         np.testing.assert_array_equal(data[name].to_numpy(), values)
-    again = json.loads(data.attrs["specification"])
-    assert again == found.specification
+    again = json.loads(data.attrs["experiment"])
+    assert again == found.experiment
     assert repr(lf.from_json(again["task"])) == repr(gaussians())
     assert repr(lf.from_json(again["network"])) == repr(lf.networks.TwoLayer(2, init_scale=0.1))
 
@@ -390,21 +390,13 @@ def test_zero_fields_have_no_ipr(seed):
 def test_what_is_said_of_a_run(seed):
     found = run(seed=seed, members=None)
     assert found.num_members == 1
-    assert found.specification | {"task": 0, "network": 0, "record": 0} == {
-        "task": 0,
-        "network": 0,
-        "record": 0,
-        "learning_rate": 0.05,
-        "steps": 50,
-        "batch": 10,
-        "members": 1,
-        "seed": seed,
-        "estimator": "independent",
-        "optimizer": "sgd",
-        "initial": None,
-        "stop_tol": None,
-    }
-    assert found.specification["record"] == {"every": 10, "quantities": ["weights"], "evaluate": 20}
+    method = lf.Training(0.05, 50, 10, 1, seed, quantities=("weights",), evaluate=20)
+    network = lf.networks.SingleNeuron(init_scale=0.1)
+    assert found.method == "training"
+    assert (
+        found.experiment
+        == lf.Experiment(gaussians(), network, method, precision="float64").to_json()
+    )
     manifest = found.manifest
     assert manifest["localfields"] == lf.__version__ and manifest["jax"] == jax.__version__
     assert manifest["precision"] == "float64" and manifest["matmul_precision"] == "highest"
@@ -420,7 +412,7 @@ def test_single_precision_is_the_default(seed):
     assert found.manifest["precision"] == "float32" and found.weights.dtype == np.float32
     # Times and rates are what was asked for, not their float32 neighbors.
     assert found.times.tolist() == [0.05 * step for step in found.steps]
-    assert found.specification["learning_rate"] == 0.05
+    assert found.experiment["method"]["learning_rate"] == 0.05
 
 
 # -- optimizers and schedules -----------------------------------------------------------------------------------
@@ -473,7 +465,7 @@ def test_schedule_is_a_rate_for_every_step(seed):
         gaussians(), lf.networks.SingleNeuron(init_scale=0.1), **settings, change=change
     )
     np.testing.assert_allclose(found.weights[2], by_hand, rtol=0, atol=1e-12)
-    assert found.specification["learning_rate"] == "schedule"
+    assert found.experiment["method"]["learning_rate"] == "schedule"
     np.testing.assert_array_equal(
         run(seed=seed, learning_rate=rates, every=7).times, found.times[[*range(0, 50, 7), 50]]
     )
@@ -486,4 +478,4 @@ def test_swept_rates_have_times_of_their_own(seed):
     assert run(seed=seed, learning_rate=[0.05] * 3).times.shape == (3, 6)
     np.testing.assert_array_equal(run(seed=seed).weights[1], found.weights[1])
     assert found.to_xarray().flow_time.dims == ("member", "time")
-    assert found.specification["learning_rate"] == rates.tolist()
+    assert found.experiment["method"]["learning_rate"] == rates.tolist()

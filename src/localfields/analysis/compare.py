@@ -388,11 +388,11 @@ def _common(run: Trajectory, sol: Trajectory) -> tuple[np.ndarray, np.ndarray]:
 def _names(run: Trajectory, sol: Trajectory) -> tuple[str, str]:
     names = []
     for trajectory, place in ((run, "first"), (sol, "second")):
-        theory = trajectory.specification.get("theory")
-        if isinstance(theory, dict):
-            names.append(f"{str(theory.get('type')).rpartition('/')[2]} theory")
+        if trajectory.method == "solution":
+            theory = trajectory.experiment["method"]["theory"]["type"].rpartition("/")[2]
+            names.append(f"{theory} theory")
         else:
-            names.append("training" if "learning_rate" in trajectory.specification else place)
+            names.append("training" if trajectory.method == "training" else place)
     if names[0] == names[1]:
         return f"{names[0]} (first)", f"{names[1]} (second)"
     return names[0], names[1]

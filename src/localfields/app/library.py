@@ -169,7 +169,7 @@ def read_runs(path: Path | None, stimulus: str = ALL_STIMULI) -> StoredRuns:
         digests, entries = store.digests(), store.list()
     except (InputError, OSError) as error:
         return StoredRuns(problem=str(error))
-    kinds = [_stimulus_name(entry.specification) for entry in entries]
+    kinds = [_stimulus_name(entry.experiment) for entry in entries]
     chosen = [
         entry for entry, kind in zip(entries, kinds, strict=True) if stimulus in (ALL_STIMULI, kind)
     ]
@@ -178,7 +178,7 @@ def read_runs(path: Path | None, stimulus: str = ALL_STIMULI) -> StoredRuns:
     return StoredRuns(newest, len(chosen), tuple(sorted(Counter(kinds).items())), damaged)
 
 
-# A stored specification may be of another version, so nothing is assumed about its shape.
+# A stored experiment may be of another version, so nothing is assumed about its shape.
 
 
 def _part(plain: Any, name: str) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def link_query(spec: str, limits: Limits) -> tuple[str, str, str]:
 
 def _run_row(entry: Any, limits: Limits, dark: bool) -> tuple[str, ...]:
     """The cells of a run in the order of `RUN_COLUMNS`."""
-    plain, metrics = entry.specification, entry.metrics
+    plain, metrics = entry.experiment, entry.metrics
     method, digest = _part(plain, "method"), _safe(entry.digest[:12])
     setting, query, problem = link_query(entry.spec, limits)
     link = f"<a href='{_safe(page_link('/', query, dark))}' aria-label='open run {digest}'>open</a>"

@@ -26,7 +26,7 @@ def run(argv: Sequence[str]) -> None:
 def show_list(filters: Sequence[str], store: str) -> None:
     """List the runs of a store, all or those that pass every filter.
 
-    A filter names any field of a run's specification, metrics or manifest, bare or dotted, and
+    A filter names any field of a run's experiment, metrics or manifest, bare or dotted, and
     compares it by = != < <= > or >=:
 
       localfields runs list gain=100 estimator=orbit 'steps>=1000' 'ipr>0.3'
@@ -56,7 +56,7 @@ def show_list(filters: Sequence[str], store: str) -> None:
 
 
 def show(run: str, store: str) -> None:
-    """Print a run's specification, metrics and manifest, as JSON."""
+    """Print a run's experiment, metrics and manifest, as JSON."""
     from rich.console import Console
 
     results = _store(store)
@@ -65,7 +65,7 @@ def show(run: str, store: str) -> None:
         "digest": entry.digest,
         "path": str(results.path / entry.digest),
         "created": entry.created,
-        "specification": entry.specification,
+        "experiment": entry.experiment,
         "metrics": entry.metrics,
         "manifest": entry.manifest,
     }
@@ -168,7 +168,7 @@ def _count(runs: Sequence[Any]) -> str:
 
 def _row(entry: Any) -> dict[str, str]:
     """The cells of a run in the list, by column."""
-    spec, metrics = entry.specification, entry.metrics
+    spec, metrics = entry.experiment, entry.metrics
     method = spec.get("method") if isinstance(spec.get("method"), dict) else {}
     outcomes = metrics.get("outcomes") or {}
     bad = [f"{count} {kind}" for kind, count in outcomes.items() if kind != "ok"]

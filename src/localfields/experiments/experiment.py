@@ -29,6 +29,7 @@ from .._spec import (
 from .._types import Array, Field, Real, Scalar, Seed, Whole
 from ..errors import InputError, show, unknown_name
 from ..networks import Network, SingleNeuron
+from ..store.entry import SCHEMA
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, Theory
 from ..training import Record, train
@@ -36,8 +37,6 @@ from ..training.engine import QUANTITIES
 from ..training.estimators import ESTIMATORS
 from ..training.train import OPTIMIZERS
 from ..trajectory import Trajectory
-
-SCHEMA = 1  # raised when the meaning of a stored specification or entry changes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +159,10 @@ class Solution(Method):
         help="effective-flow, linear-response, exact-ising, …",
     )
     times: Array = declare(
-        Row(least=0), default=(), symbol="t", help="flow times to record; empty: from 0 to rest"
+        Row(axes=None, least=0),
+        default=(),
+        symbol="t",
+        help="flow times to record; empty: from 0 to rest",
     )
     until: Scalar = declare(
         One(low=0), default=1000.0, help="longest flow time, where no times are given"
@@ -171,7 +173,12 @@ class Solution(Method):
     members: Whole = declare(Count(high=10**7), default=1, help="size of the ensemble")
     seed: Seed = declare(Seeds(), default=0, help="of the first fields; or one a member")
     tolerance: Scalar = declare(
-        One(low=1e-14, high=0.1), default=1e-8, help="relative error a step of the integrator"
+        One(low=1e-14, high=0.1), default=1e-8, help="relative error per step of the integrator"
+    )
+    solver: str = declare(
+        Choice(("auto", "explicit", "stiff")),
+        default="auto",
+        help="integrator; auto chooses by the spread of rates",
     )
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
@@ -191,6 +198,7 @@ class Solution(Method):
             else self.members,  # theirs may be told by what is swept
             seed=self.seed,
             tolerance=self.tolerance,
+            solver=self.solver,
         )
 
 
@@ -286,7 +294,9 @@ class Experiment(Digested):
             "poll_interval": poll_interval,
         }
         with jax.enable_x64(self.precision == "float64"):
-            return self.method.run(self.task, self.network, initial, **more)
+            result = self.method.run(self.task, self.network, initial, **more)
+        # The same but for what a method leaves to be inferred, such as the number of members.
+        return dataclasses.replace(result, experiment=self.to_json())
 
 
 def experiment_from(plain: Any) -> Experiment:

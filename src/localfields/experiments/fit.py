@@ -17,7 +17,7 @@ from ..baselines import Baseline, FastICA, Fitted
 from ..errors import InputError
 from ..networks import Network
 from ..tasks import Discrimination
-from ..trajectory import Outcome, Trajectory, made_with
+from ..trajectory import Outcome, Trajectory, experiment_json, made_with
 from .experiment import Method
 
 
@@ -66,6 +66,12 @@ class Fit(Method):
         swept = num_members(task) is not None
         fitted = [self._fit(member(task, m) if swept else task, keys[m]) for m in range(count)]
         fields = np.stack([one.fields for one in fitted]).reshape(count, -1, *task.shape)
+        settings = {
+            "baseline": self.baseline.to_json(),
+            "samples": self.samples,
+            "members": count,
+            "seed": Seeds().encode(self.seed),
+        }
         return Trajectory(
             steps=np.zeros(1, int),
             times=np.zeros(1),
@@ -76,19 +82,13 @@ class Fit(Method):
                 Outcome("ok", -1) if one.converged else Outcome("not converged", one.iterations)
                 for one in fitted
             ),
-            specification={
-                "task": task.to_json(),
-                "baseline": self.baseline.to_json(),
-                "samples": self.samples,
-                "members": count,
-                "seed": Seeds().encode(self.seed),
-            },
+            experiment=experiment_json(task, network, "fit", settings, precision=working_dtype()),
             manifest={
                 **made_with(working_dtype()),
                 "scikit-learn": importlib.metadata.version("scikit-learn"),
                 "iterations": [one.iterations for one in fitted],
                 "notes": [one.notes for one in fitted],
-                "run_seconds": round(time.perf_counter() - clock, 4),
+                "run_seconds": time.perf_counter() - clock,
             },
         )
 

@@ -277,7 +277,7 @@ def _draw_noise(ax: Any, results: Results) -> None:
             if {f"many: {training}", f"many: {name}"} <= set(results):
                 same, _, total = counts(apart(results, f"many: {training}", f"many: {name}"))
                 ax.plot(place, same / total, "D", color="white", mec="black", ms=4, zorder=4)
-    batches = [results[name].specification["batch"] for name in TRAININGS[:2]]
+    batches = [results[name].experiment["method"]["batch"] for name in TRAININGS[:2]]
     ax.set_xticks(
         range(len(TRAININGS)), [*(f"batch {batch}" for batch in batches), "exact\ngradient"]
     )
@@ -348,7 +348,7 @@ def _noise(results: Results) -> str:
         f"itself in {of('training', 'other data')}, and with the exact flow in {of('training', 'exact flow')}. Against "
         f"training with the exact gradient the Taylor φ is right in {of('exact gradient', 'Taylor')}, the exact φ in "
         f"{of('exact gradient', 'exact φ')}, the exact flow in {of('exact gradient', 'exact flow')}; batch "
-        f"{results['larger batch'].specification['batch']} lies between ({of('larger batch', 'Taylor')}, "
+        f"{results['larger batch'].experiment['method']['batch']} lies between ({of('larger batch', 'Taylor')}, "
         f"{of('larger batch', 'exact φ')}, {of('larger batch', 'exact flow')})."
     )
 

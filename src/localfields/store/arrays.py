@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 
@@ -11,79 +12,74 @@ from ..trajectory import Outcome, Trajectory
 from .disk import Damaged
 from .document import pack, parse, unpack
 
+PARTS = ("steps", "times", "initial", "final")
+
 
 def to_arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
-    """All of a trajectory by name; what is no array is one of the bytes of its JSON.
+    """All of a trajectory but its experiment, by name; manifest and outcome as the bytes of JSON.
 
     Raises:
-        InputError: When its parts do not fit together, or are no plain values.
+        InputError: If its parts do not fit together, or are not plain values.
     """
-    plain = {
-        name: pack(getattr(trajectory, name), name)
-        for name in ("specification", "manifest", "stopped")
-    }
+    plain = {name: pack(getattr(trajectory, name), name) for name in ("manifest", "stopped")}
     about = json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
     try:
         parse(about, "a description")
     except Damaged as error:
         raise InputError(
-            f"The specification of this trajectory is too large to store ({error}). Keep large values elsewhere."
+            f"The manifest of this trajectory is too large to store ({error}). "
+            "Keep large values elsewhere."
         ) from None
-    arrays = {
-        name: np.asarray(getattr(trajectory, name))
-        for name in ("steps", "times", "initial", "final")
-    }
+    arrays = {name: np.asarray(getattr(trajectory, name)) for name in PARTS}
     arrays |= {f"series.{name}": np.asarray(values) for name, values in trajectory.series.items()}
     arrays |= {f"events.{name}": np.asarray(values) for name, values in trajectory.events.items()}
-    arrays["outcome.kind"] = np.array([one.kind for one in trajectory.outcome], dtype=np.str_)
-    arrays["outcome.step"] = np.array([one.step for one in trajectory.outcome], dtype=np.int64)
+    arrays["outcome.kind"] = np.array([end.kind for end in trajectory.outcome], dtype=np.str_)
+    arrays["outcome.step"] = np.array([end.step for end in trajectory.outcome], dtype=np.int64)
     arrays["about"] = np.frombuffer(about, np.uint8)
-    if wrong := _misfit(arrays):
+    if problem := _misfit(arrays):
         raise InputError(
-            f"The parts of this trajectory do not fit together: {wrong}. See `Trajectory` for the shapes."
+            f"The parts of this trajectory do not fit together: {problem}. "
+            "See `Trajectory` for the shapes."
         )
     return arrays
 
 
-def from_arrays(arrays: dict[str, np.ndarray]) -> Trajectory:
+def from_arrays(arrays: dict[str, np.ndarray], experiment: dict[str, Any]) -> Trajectory:
     """The trajectory that `to_arrays` took apart.
 
     Raises:
-        Damaged: When the parts do not make one.
+        Damaged: If the parts do not make one.
     """
-    names = {"steps", "times", "initial", "final", "outcome.kind", "outcome.step", "about"}
+    names = {*PARTS, "outcome.kind", "outcome.step", "about"}
     known = all(name in names or name.startswith(("series.", "events.")) for name in arrays)
     if not known or names - arrays.keys():
         raise Damaged("arrays that are not those of a trajectory")
-    if wrong := _misfit(arrays):
-        raise Damaged(wrong)
+    if problem := _misfit(arrays):
+        raise Damaged(problem)
     about = unpack(parse(arrays["about"].tobytes(), "a description"))
-    kinds = {"specification": dict, "manifest": dict, "stopped": str}
-    if about.keys() != kinds.keys() or not all(
-        isinstance(about[name], kind) for name, kind in kinds.items()
-    ):
+    manifest, stopped = about.get("manifest"), about.get("stopped")
+    if len(about) != 2 or not isinstance(manifest, dict) or not isinstance(stopped, str):
         raise Damaged("a description that is not one of a trajectory")
     ends = zip(arrays["outcome.kind"].tolist(), arrays["outcome.step"].tolist(), strict=True)
 
     def group(prefix: str) -> dict[str, np.ndarray]:
-        return {
-            name.removeprefix(prefix): array
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
+        named = {name: array for name, array in arrays.items() if name.startswith(prefix)}
+        return {name.removeprefix(prefix): array for name, array in named.items()}
 
     return Trajectory(
-        **{name: arrays[name] for name in ("steps", "times", "initial", "final")},
+        **{name: arrays[name] for name in PARTS},
         series=group("series."),
         outcome=tuple(Outcome(kind, step) for kind, step in ends),
+        experiment=experiment,
+        manifest=manifest,
+        stopped=stopped,
         events=group("events."),
-        **about,
     )
 
 
 def _misfit(arrays: dict[str, np.ndarray]) -> str | None:
     """What does not fit together, in words."""
-    steps, times, initial, final = (arrays[name] for name in ("steps", "times", "initial", "final"))
+    steps, times, initial, final = (arrays[name] for name in PARTS)
     kind, step, about = arrays["outcome.kind"], arrays["outcome.step"], arrays["about"]
     if steps.ndim != 1 or times.ndim not in (1, 2) or times.shape[-1] != len(steps):
         return f"{steps.shape} steps at {times.shape} times"
@@ -91,11 +87,7 @@ def _misfit(arrays: dict[str, np.ndarray]) -> str | None:
         return f"first fields of shape {initial.shape} and last ones of {final.shape}"
     if kind.shape != (len(initial),) or step.shape != kind.shape:
         return f"outcomes of {kind.size} members of {len(initial)}"
-    if (
-        about.ndim != 1
-        or about.dtype != np.uint8
-        or kind.dtype.kind != "U"
-        or step.dtype.kind != "i"
-    ):
+    described = about.ndim == 1 and about.dtype == np.uint8
+    if not described or kind.dtype.kind != "U" or step.dtype.kind != "i":
         return "outcomes or a description of another type"
     return None

@@ -1,4 +1,4 @@
-"""What a run needs to go on after an interruption."""
+"""What a run needs to resume after an interruption."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from .codec import read_arrays, write_arrays
-from .disk import Damaged, regular, replace, sync_folder, told
+from .disk import Damaged, open_plain, replace, sync_folder, system_errors
 
 
 class Checkpoint:
     """Arrays kept while a run is under way, replaced as a whole by the next ones.
 
-    A checkpoint that does not read back as it was written counts as none, with a warning: the run starts again.
+    A checkpoint that does not read back as it was written counts as none, with a warning: the run
+    starts again.
 
     Args:
         path: The file, an .npz archive.
@@ -25,33 +26,31 @@ class Checkpoint:
         self.path = Path(path)
 
     def load(self) -> dict[str, np.ndarray] | None:
-        """The last arrays that were saved; None when there are none."""
+        """The arrays saved last; None if there are none."""
         if not self.path.exists() and not self.path.is_symlink():
             return None
         try:
-            with regular(str(self.path)) as file:
+            with open_plain(str(self.path)) as file:
                 return read_arrays(file)
         except Damaged as error:
             if not self.path.exists() and not self.path.is_symlink():
                 return None  # cleared by another process in the meantime
-            warnings.warn(
-                f"A checkpoint is damaged and was left out: {error} ({self.path}).", stacklevel=2
-            )
+            warnings.warn(f"A damaged checkpoint is ignored: {error} ({self.path}).", stacklevel=2)
             return None
 
     def save(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keep these arrays instead; an interruption on the way leaves the last ones.
+        """Keep these arrays instead; an interruption on the way leaves the ones before.
 
         Raises:
-            InputError: When they cannot be written, or are of no plain type.
+            InputError: If they cannot be written, or are of no plain type.
         """
-        with told("The checkpoint", self.path):
+        with system_errors("The checkpoint", self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             replace(self.path, lambda file: write_arrays(file, arrays))
 
     def clear(self) -> None:
-        """Forget them: the run is done."""
-        with told("The checkpoint", self.path):
+        """Remove them: the run is done."""
+        with system_errors("The checkpoint", self.path):
             if self.path.exists() or self.path.is_symlink():
                 self.path.unlink(missing_ok=True)
                 sync_folder(self.path.parent)

@@ -1,4 +1,4 @@
-"""Arrays in one file: an uncompressed .npz without pickles, read after all that it says of itself was checked."""
+"""Arrays in one file: an uncompressed .npz without pickles, checked in full before it is read."""
 
 from __future__ import annotations
 
@@ -14,24 +14,20 @@ import numpy as np
 from ..errors import InputError, show
 from .disk import BLOCK, Damaged
 
-LARGEST = 8 * 10**9  # bytes of all arrays together
-MOST = 10_000  # arrays
-LONGEST = 1000  # characters of a string in an array, and of a name
+MAX_BYTES = 8 * 10**9  # of all arrays together
+MAX_ARRAYS = 10_000
+MAX_LENGTH = 1000  # characters of a string in an array, and of a name
 SEAL = 64  # hexadecimal digits of a SHA-256
 
 _PLAIN = re.compile(r"(?!x\.)[a-z0-9_]+(\.[a-z0-9_]+)*")
 _MEMBER = re.compile(r"([a-z0-9_]+(\.[a-z0-9_]+)*)\.npy")
-# Exactly what numpy writes. Nothing of a header is evaluated, and structured or object types have no place in it.
-_HEADER = re.compile(
-    rb"\{'descr': '([<>|][biufU]\d{1,6})', 'fortran_order': (True|False), "
-    rb"'shape': \(((?:\d{1,19}(?:, \d{1,19})*,?)?)\), \} *\n"
-)
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> str:
-    """Write arrays of numbers, truth values or short strings; names and their order are kept.
+    """Write arrays of numbers, booleans or short strings; names and their order are kept.
 
-    The archive's comment is the SHA-256 of all before it: a file that was cut or changed gives itself away.
+    The archive's comment is the SHA-256 of all before it, so that a file that was cut or changed
+    is recognized by itself.
 
     Args:
         file: Empty, open to read and write.
@@ -41,23 +37,22 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> str:
         SHA-256 of the whole file.
 
     Raises:
-        InputError: When an array is of another type, or all are too large.
+        InputError: If an array is of another type, or all are too large.
     """
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
-    _check(arrays)
+    _check_arrays(arrays)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            # A fixed date: the same arrays make the same file.
-            with archive.open(
-                zipfile.ZipInfo(_member(name)), "w", force_zip64=array.nbytes > 2**30
-            ) as member:
+            info = zipfile.ZipInfo(_member(name))  # of a fixed date: the same arrays, the same file
+            with archive.open(info, "w", force_zip64=array.nbytes > 2**30) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         archive.comment = b"0" * SEAL
-    body, _ = _hash(file)
+    digest, _ = _hash(file)
+    seal = digest.hexdigest().encode()
     file.seek(-SEAL, 2)
-    file.write(body.hexdigest().encode())
-    body.update(body.hexdigest().encode())
-    return body.hexdigest()
+    file.write(seal)
+    digest.update(seal)
+    return digest.hexdigest()
 
 
 def read_arrays(file: IO[bytes], checksum: str | None = None) -> dict[str, np.ndarray]:
@@ -68,9 +63,14 @@ def read_arrays(file: IO[bytes], checksum: str | None = None) -> dict[str, np.nd
         checksum: SHA-256 that the whole file must have.
 
     Raises:
-        Damaged: When anything of it is not as written.
+        Damaged: If anything in it is not as written.
     """
-    _check_seal(file, checksum)
+    digest, seal = _hash(file)
+    if seal != digest.hexdigest().encode():
+        raise Damaged("arrays with another checksum than they say")
+    digest.update(seal)
+    if checksum is not None and digest.hexdigest() != checksum:
+        raise Damaged("arrays with another checksum than its meta.json says")
     file.seek(0)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -78,25 +78,16 @@ def read_arrays(file: IO[bytes], checksum: str | None = None) -> dict[str, np.nd
             return {_name(info.filename): _read(archive, info) for info in archive.infolist()}
     except Damaged:
         raise
-    except Exception as error:  # whatever a crafted archive makes the standard library stumble over
+    except Exception as error:  # whatever a crafted archive makes zipfile or numpy stumble over
         raise Damaged(f"arrays that are no .npz archive ({type(error).__name__})") from None
 
 
-def _check_seal(file: IO[bytes], checksum: str | None) -> None:
-    """Hold a file against the checksum at its own end, and against one from elsewhere."""
-    body, end = _hash(file)
-    if end != body.hexdigest().encode():
-        raise Damaged("arrays with another checksum than they say")
-    body.update(end)
-    if checksum is not None and body.hexdigest() != checksum:
-        raise Damaged("arrays with another checksum than its meta.json says")
-
-
-def _check(arrays: Mapping[str, np.ndarray]) -> None:
+def _check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
     for name, array in arrays.items():
-        if not name or len(name) > LONGEST:
+        if not name or len(name) > MAX_LENGTH:
             raise InputError(
-                f"An array cannot be stored under the name {show(name)}. Give it 1 to {LONGEST} characters."
+                f"An array cannot be stored under the name {show(name)}. Give it 1 to {MAX_LENGTH} "
+                "characters."
             )
         if not _is_legal(array.dtype):
             raise InputError(
@@ -104,23 +95,25 @@ def _check(arrays: Mapping[str, np.ndarray]) -> None:
                 "Use numbers of up to 8 bytes, booleans or short strings."
             )
     size = sum(_extent(array.shape, array.dtype) for array in arrays.values())
-    if size > LARGEST:
+    if size > MAX_BYTES:
         raise InputError(
-            f"The arrays of this run take {size / 1e9:.1f} GB; a stored run may have {LARGEST / 1e9:g} GB. "
+            f"The arrays of this run take {size / 1e9:.1f} GB; a stored run may have "
+            f"{MAX_BYTES / 1e9:g} GB. "
             "Record less often, or only reductions such as ('ipr', 'loss')."
         )
-    if len(arrays) > MOST:
+    if len(arrays) > MAX_ARRAYS:
         raise InputError(
-            f"This run has {len(arrays)} arrays; at most {MOST} can be stored. Stack some of them."
+            f"This run has {len(arrays)} arrays; at most {MAX_ARRAYS} can be stored. Stack some of "
+            "them."
         )
 
 
 def _is_legal(dtype: np.dtype) -> bool:
-    # `type` tells numpy's own numbers from those that other libraries register under the same letters.
-    strings = dtype.kind == "U" and 0 < dtype.itemsize <= 4 * LONGEST
-    return strings or (
-        dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.type.__module__ == "numpy"
-    )
+    if dtype.kind == "U":
+        return 0 < dtype.itemsize <= 4 * MAX_LENGTH
+    # The module tells numpy's own numbers from those that other libraries register under the same
+    # letters.
+    return dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.type.__module__ == "numpy"
 
 
 def _extent(shape: tuple[int, ...], dtype: np.dtype) -> int:
@@ -129,7 +122,9 @@ def _extent(shape: tuple[int, ...], dtype: np.dtype) -> int:
 
 
 def _member(name: str) -> str:
-    return f"{name if _PLAIN.fullmatch(name) else 'x.' + name.encode(errors='surrogatepass').hex()}.npy"
+    """The name of an array in the archive: its own where that is plain, otherwise in hexadecimal."""
+    encoded = name if _PLAIN.fullmatch(name) else f"x.{name.encode(errors='surrogatepass').hex()}"
+    return f"{encoded}.npy"
 
 
 def _name(member: str) -> str:
@@ -140,65 +135,51 @@ def _name(member: str) -> str:
 def _hash(file: IO[bytes]) -> tuple[Any, bytes]:
     """SHA-256 of all but the end of a file, and that end."""
     size = file.seek(0, 2)
-    if not SEAL < size <= LARGEST + (1 << 26):
+    if not SEAL < size <= MAX_BYTES + (1 << 26):
         raise Damaged(f"arrays of {size} bytes")
     file.seek(0)
-    found, left = hashlib.sha256(), size - SEAL
+    digest, left = hashlib.sha256(), size - SEAL
     while left > 0:
         block = file.read(min(left, BLOCK))
         if not block:
             raise Damaged("arrays that end early")
-        found.update(block)
+        digest.update(block)
         left -= len(block)
-    return found, file.read(SEAL)
+    return digest, file.read(SEAL)
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse, before anything is read, names and sizes that are not those of plain uncompressed arrays."""
+    """Check names and sizes before anything is read: only plain uncompressed arrays are legal."""
     members = archive.infolist()
     names = [info.filename for info in members]
-    if len(names) > MOST or len(set(names)) != len(names):
+    if len(names) > MAX_ARRAYS or len(set(names)) != len(names):
         raise Damaged("arrays with names twice, or too many")
     for info in members:
         if not _MEMBER.fullmatch(info.filename) or info.orig_filename != info.filename:
-            raise Damaged("arrays with names that are none of arrays")
-        if (
-            info.compress_type != zipfile.ZIP_STORED
-            or info.flag_bits
-            or info.compress_size != info.file_size
-        ):
+            raise Damaged("arrays with illegal names")
+        stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+        if not stored or info.flag_bits:
             raise Damaged("arrays that are compressed or encrypted")
-    # Nothing is compressed, so members that say to be larger than the file lie, or lie over one another.
+    # Nothing is compressed, so members that claim to be larger than the file lie, or overlap.
     if sum(info.file_size for info in members) > size:
-        raise Damaged("arrays that say to be larger than their file")
+        raise Damaged("arrays that claim to be larger than their file")
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(info) as member:
-        start = member.read(10)
-        if len(start) != 10 or start[:8] != b"\x93NUMPY\x01\x00":
-            raise Damaged("arrays that are none")
-        length = int.from_bytes(start[8:], "little")
-        said = _HEADER.fullmatch(member.read(length))
-        if not said:
-            raise Damaged("arrays of a type that is never stored")
-        dtype = np.dtype(said[1].decode())
-        shape = tuple(int(n) for n in re.findall(rb"\d+", said[3]))
-        if not _is_legal(dtype) or len(shape) > 32 or _extent(shape, dtype) > LARGEST:
+        # Type and size first: nothing is allocated for an array that claims more than its file has.
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise Damaged("arrays of a version that is never stored")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        legal = _is_legal(dtype) and len(shape) <= 32 and min(shape, default=0) >= 0
+        if not legal or _extent(shape, dtype) > MAX_BYTES:
             raise Damaged("arrays of a type or size that is never stored")
-        if 10 + length + math.prod(shape) * dtype.itemsize != info.file_size:
+        if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
             raise Damaged("arrays of another size than they say")
-        flat = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-        done = 0
-        while block := member.read(
-            BLOCK
-        ):  # to the very end, where the archive's own checksum is compared
-            flat[done : done + len(block)] = np.frombuffer(block, np.uint8)
-            done += len(block)
-    if done != flat.size:
-        raise Damaged("arrays that end early")
-    if dtype.kind == "U" and flat.size:
-        points = flat.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+        member.seek(0)
+        array = np.lib.format.read_array(member, allow_pickle=False)
+    if dtype.kind == "U" and array.size:
+        points = array.ravel(order="K").view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
         if points.max() > 0x10FFFF:
-            raise Damaged("texts that are none")
-    return flat.view(dtype).reshape(shape, order="F" if said[2] == b"True" else "C")
+            raise Damaged("strings that are not text")
+    return array

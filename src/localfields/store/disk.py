@@ -1,4 +1,7 @@
-"""Files and folders shared by many processes: written whole or not at all, locked, and read without following links."""
+"""Files and folders shared by many processes.
+
+They are written whole or not at all, locked, and read without following links.
+"""
 
 from __future__ import annotations
 
@@ -19,38 +22,38 @@ from typing import IO, TypeVar
 from ..errors import InputError, shorten
 
 OLD = 3600.0  # seconds after which what a dead writer left behind is cleaned up
-BLOCK = 1 << 22
+BLOCK = 1 << 22  # bytes read at a time
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class Damaged(Exception):
-    """What was read is not what was written; the words follow “got” in a message."""
+    """What was read is not what was written; the text follows “is damaged:” in a message."""
 
 
-class Newer(Damaged):
-    """What was read was written by a newer version."""
+class OtherVersion(Damaged):
+    """What was read was written by another version; the text follows the name in a message."""
 
 
 @contextlib.contextmanager
-def told(what: str, path: Path) -> Iterator[None]:
-    """Turn an error of the system into a refusal that names the place."""
+def system_errors(name: str, path: Path) -> Iterator[None]:
+    """Turn an error of the operating system into an InputError that names the path."""
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"{what} cannot be read or written at {path}: {error.strerror or shorten(error)}."
+            f"{name} cannot be read or written at {path}: {error.strerror or shorten(error)}."
         ) from None
 
 
-# -- locks ------------------------------------------------------------------------------------------------------
+# -- locks -----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def hold(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a file between processes and threads; yields whether it is held (always, when waiting).
+def lock_file(path: Path, wait: bool = True) -> Iterator[bool]:
+    """Lock a file between processes and threads; yields whether it is locked (always, if waiting).
 
-    The kernel releases it when its holder dies. The file is removed by whoever holds it, so that none pile up.
+    The kernel releases it when its holder dies. The holder removes the file, so that none pile up.
     """
     handle = _acquire(path, wait)
     try:
@@ -68,7 +71,8 @@ def _acquire(path: Path, wait: bool) -> int | None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if _is_at(handle, path):
-                return handle  # otherwise the last holder removed this file: what is locked is not there any more
+                return handle
+            # Otherwise the last holder removed this file in the meantime: try with the new one.
         except BlockingIOError:
             os.close(handle)
             return None
@@ -80,13 +84,13 @@ def _acquire(path: Path, wait: bool) -> int | None:
 
 def _is_at(handle: int, path: Path) -> bool:
     try:
-        there, here = os.stat(path, follow_symlinks=False), os.fstat(handle)
+        at_path, opened = os.stat(path, follow_symlinks=False), os.fstat(handle)
     except FileNotFoundError:
         return False
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+    return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)
 
 
-# -- writing ----------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def sync_folder(path: Path) -> None:
@@ -108,13 +112,10 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write beside a file and move into its place: readers see the old one or the new one, whole."""
+    prefix = f".{path.name}-"
     for name in os.listdir(path.parent):
-        if (
-            name.startswith(f".{path.name}-")
-            and name.endswith(".part")
-            and is_old(path.parent / name)
-        ):
-            (path.parent / name).unlink(missing_ok=True)
+        if name.startswith(prefix) and name.endswith(".part") and is_old(path.parent / name):
+            (path.parent / name).unlink(missing_ok=True)  # left behind by a dead writer
     part = path.parent / f".{path.name}-{secrets.token_hex(8)}.part"
     try:
         write_new(part, write)
@@ -152,15 +153,15 @@ def discard(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-# -- reading ----------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
-def read_folder(path: str, read: Callable[[int], Found]) -> Found:
-    """Read files of a folder through its handle. It must be one itself, not a link to one.
+def read_folder(path: str, read: Callable[[int], Result]) -> Result:
+    """Read files of a folder through its handle. It must be a folder itself, not a link to one.
 
     Raises:
-        FileNotFoundError: When it is gone, or goes while it is read.
-        Damaged: When something of it is not as written.
+        FileNotFoundError: If it is gone, or goes while it is read.
+        Damaged: If something in it is not as written.
     """
     while True:
         try:
@@ -175,7 +176,8 @@ def read_folder(path: str, read: Callable[[int], Found]) -> Found:
             return read(handle)
         except Damaged:
             if _is_at(handle, Path(path)):
-                raise  # otherwise it was removed, and perhaps made again, while it was read
+                raise
+            # Otherwise it was removed, and perhaps made again, while it was read: look again.
         except OSError as error:
             raise Damaged(f"files that cannot be read ({error.strerror})") from None
         finally:
@@ -183,19 +185,19 @@ def read_folder(path: str, read: Callable[[int], Found]) -> Found:
 
 
 @contextlib.contextmanager
-def regular(name: str, within: int | None = None) -> Iterator[IO[bytes]]:
+def open_plain(name: str, within: int | None = None) -> Iterator[IO[bytes]]:
     """Open a plain file to read: no link is followed, and nothing waits for a pipe."""
-    with os.fdopen(_open_regular(name, within), "rb") as file:
+    with os.fdopen(_open_handle(name, within), "rb") as file:
         yield file
 
 
-def read_bytes(name: str, most: int, within: int | None = None) -> bytes:
-    """All of a small plain file; without the buffers of `regular`, as thousands are read in a row."""
-    handle = _open_regular(name, within)
+def read_bytes(name: str, max_size: int, within: int | None = None) -> bytes:
+    """All of a small plain file; without buffers, as thousands are read in a row."""
+    handle = _open_handle(name, within)
     try:
         size = os.fstat(handle).st_size
-        if size > most:
-            raise Damaged(f"a {os.path.basename(name)} of more than {most} bytes")
+        if size > max_size:
+            raise Damaged(f"a {os.path.basename(name)} of more than {max_size} bytes")
         parts = [os.read(handle, size)]
         while parts[-1] and (left := size - sum(map(len, parts))) > 0:
             parts.append(os.read(handle, left))
@@ -204,7 +206,7 @@ def read_bytes(name: str, most: int, within: int | None = None) -> bytes:
         os.close(handle)
 
 
-def _open_regular(name: str, within: int | None) -> int:
+def _open_handle(name: str, within: int | None) -> int:
     shown = os.path.basename(name)
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
@@ -218,14 +220,15 @@ def _open_regular(name: str, within: int | None) -> int:
     return handle
 
 
-def names(path: Path, form: re.Pattern[str]) -> list[str]:
-    """Names in a folder that have a form, sorted; none when there is no such folder."""
+def list_names(path: Path, form: re.Pattern[str]) -> list[str]:
+    """Names in a folder that have a form, sorted; none if there is no such folder."""
     if not path.exists():
         return []
-    with told("The store", path):
+    with system_errors("The store", path):
         return sorted(name for name in os.listdir(path) if form.fullmatch(name))
 
 
-def sha256(found: bytes | str) -> str:
+def sha256(content: bytes | str) -> str:
     """SHA-256 in hexadecimal digits."""
-    return hashlib.sha256(found.encode() if isinstance(found, str) else found).hexdigest()
+    content = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""JSON of bounded size and depth, sealed with a checksum where it is stored, and exact for plain Python values."""
+"""JSON of bounded size and depth, sealed with a checksum, and exact for plain Python values."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import InputError
 from .disk import Damaged, sha256
 
-LARGEST = 1 << 26  # bytes
-DEEPEST = 64
+MAX_BYTES = 1 << 26
+MAX_DEPTH = 64
 
 
 def dump(value: Any) -> str:
@@ -20,23 +20,24 @@ def dump(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def parse(found: bytes | str, what: str) -> dict[str, Any]:
-    """Read an object.
+def parse(content: bytes | str, name: str) -> dict[str, Any]:
+    """Read a JSON object; `name` is what messages call it.
 
     Raises:
-        Damaged: When it is not one, too large or too deep.
+        Damaged: If it is none, too large or too deep.
     """
-    if len(found) > LARGEST:
-        raise Damaged(f"{what} of more than {LARGEST} bytes")
+    if len(content) > MAX_BYTES:
+        raise Damaged(f"{name} of more than {MAX_BYTES} bytes")
     try:
-        text = found.decode() if isinstance(found, bytes) else found
+        text = content.decode() if isinstance(content, bytes) else content
         value = _DECODER.decode(text)
     except (ValueError, RecursionError):
-        raise Damaged(f"{what} that is no JSON") from None
+        raise Damaged(f"{name} that is not JSON") from None
     if not isinstance(value, dict):
-        raise Damaged(f"{what} that is no JSON object")
-    if text.count("{") + text.count("[") > DEEPEST and _depth(value) > DEEPEST:
-        raise Damaged(f"{what} nested more than {DEEPEST} deep")
+        raise Damaged(f"{name} that is not a JSON object")
+    # Brackets are counted first: walking through every value takes long.
+    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise Damaged(f"{name} nested more than {MAX_DEPTH} deep")
     return value
 
 
@@ -51,8 +52,8 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while level:
         depth += 1
-        inner = [one for one in level if isinstance(one, (dict, list))]
-        level = [item for one in inner for item in (one.values() if isinstance(one, dict) else one)]
+        nested = [item for item in level if isinstance(item, (dict, list))]
+        level = [i for item in nested for i in (item.values() if isinstance(item, dict) else item)]
     return depth
 
 
@@ -62,28 +63,23 @@ def seal(body: dict[str, Any]) -> str:
     return f'{{"checksum":"{sha256(text)}",{text[1:]}'
 
 
-def unseal(found: bytes, body: dict[str, Any], what: str) -> None:
-    """Hold what `seal` wrote against its checksum, every byte of it.
-
-    Args:
-        found: The line.
-        body: The object that it is, from which the checksum is taken out.
-        what: Its name, for the message.
+def unseal(line: bytes, body: dict[str, Any], name: str) -> None:
+    """Compare every byte of what `seal` wrote with its checksum, and take that out of the body.
 
     Raises:
-        Damaged: When a byte has changed.
+        Damaged: If a byte has changed.
     """
     checksum = body.pop("checksum", None)
     start = f'{{"checksum":"{checksum}",'.encode(errors="replace")
-    if not found.startswith(start) or sha256(b"{" + found[len(start) :]) != checksum:
-        raise Damaged(f"{what} with another checksum than it says")
+    if not line.startswith(start) or sha256(b"{" + line[len(start) :]) != checksum:
+        raise Damaged(f"{name} with another checksum than it says")
 
 
-# -- plain values, exactly --------------------------------------------------------------------------------------
+# -- plain values, exactly -------------------------------------------------------------------------
 
 
 def pack(value: Any, name: str) -> Any:
-    """Plain Python values as JSON that `unpack` turns back into the same: tuples, nan and keys of any type included.
+    """Plain values as JSON from which `unpack` restores tuples, nan and keys of any type, too.
 
     Example:
         >>> unpack(pack({"seed": (1, 2), 3: float("inf")}, "it"))
@@ -94,13 +90,13 @@ def pack(value: Any, name: str) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": str(float(value))}
     if isinstance(value, list):
-        return [pack(one, name) for one in value]
+        return [pack(item, name) for item in value]
     if isinstance(value, tuple):
-        return {"$tuple": [pack(one, name) for one in value]}
+        return {"$tuple": [pack(item, name) for item in value]}
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: pack(one, name) for key, one in value.items()}
-        return {"$dict": [[pack(key, name), pack(one, name)] for key, one in value.items()]}
+            return {key: pack(item, name) for key, item in value.items()}
+        return {"$dict": [[pack(key, name), pack(item, name)] for key, item in value.items()]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
         return pack(value.tolist(), name)
     kind = type(value).__name__
@@ -114,10 +110,10 @@ def unpack(value: Any) -> Any:
     """Turn what `pack` made back.
 
     Raises:
-        Damaged: When it did not make it.
+        Damaged: If it did not make it.
     """
     if isinstance(value, list):
-        return [unpack(one) for one in value]
+        return [unpack(item) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1 and next(iter(value)).startswith("$"):
@@ -126,21 +122,21 @@ def unpack(value: Any) -> Any:
             if tag == "$float" and inner in ("nan", "inf", "-inf"):
                 return float(inner)
             if tag == "$tuple" and isinstance(inner, list):
-                return tuple(unpack(one) for one in inner)
+                return tuple(unpack(item) for item in inner)
             if tag == "$dict" and isinstance(inner, list):
-                return {unpack(key): unpack(one) for key, one in inner}
+                return {unpack(key): unpack(item) for key, item in inner}
         except (TypeError, ValueError):
             pass
         raise Damaged("values that were not stored by it")
-    return {key: unpack(one) for key, one in value.items()}
+    return {key: unpack(item) for key, item in value.items()}
 
 
 def without_nan(value: Any) -> Any:
-    """The same with null for every number that is not finite, and lists for tuples."""
+    """Plain values with null for every number that is not finite, and lists for tuples."""
     if isinstance(value, dict):
-        return {str(key): without_nan(one) for key, one in value.items()}
+        return {str(key): without_nan(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [without_nan(one) for one in value]
+        return [without_nan(item) for item in value]
     if isinstance(value, (np.ndarray, np.generic)):
         return without_nan(value.tolist())
     if isinstance(value, float):

@@ -16,10 +16,12 @@ import numpy as np
 
 from .. import __version__
 from ..trajectory import Trajectory, inverse_participation_ratio
-from .disk import Damaged, Newer, read_bytes, sha256
-from .document import LARGEST, parse, unseal, without_nan
+from .disk import Damaged, OtherVersion, read_bytes, sha256
+from .document import MAX_BYTES, parse, unseal, without_nan
 
-SCHEMA = 1  # of an entry's files; raised when an older version could not read them
+# Of experiments and of the files of an entry. Raised when their meaning changes: it is part of an
+# experiment's canonical form, so that results get new digests.
+SCHEMA = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Entry:
     """A stored run without its arrays.
 
     Args:
-        digest: SHA-256 of the specification, its name in the store.
-        spec: The specification, canonical JSON.
+        digest: SHA-256 of the experiment's canonical form, its name in the store.
+        spec: That form, JSON.
         meta: Checksums, manifest and metrics.
     """
 
@@ -37,8 +39,8 @@ class Entry:
     meta: dict[str, Any]
 
     @functools.cached_property
-    def specification(self) -> dict[str, Any]:
-        """The specification as plain values."""
+    def experiment(self) -> dict[str, Any]:
+        """The experiment as plain values."""
         return json.loads(self.spec)
 
     @property
@@ -57,22 +59,23 @@ class Entry:
         return self.meta["created"]
 
 
-def describe(trajectory: Trajectory, seeds: Any) -> dict[str, Any]:
+# -- writing -----------------------------------------------------------------------------------------
+
+
+def describe(trajectory: Trajectory, experiment: dict[str, Any]) -> dict[str, Any]:
     """What is written beside the arrays: when, by what, and how it ended."""
-    made = dict(trajectory.manifest)
-    timed = [
-        made[name]
-        for name in ("compile_seconds", "run_seconds")
-        if isinstance(made.get(name), (int, float))
-    ]
+    known = dict(trajectory.manifest)
+    timed = [known.get(name) for name in ("compile_seconds", "run_seconds")]
+    timed = [seconds for seconds in timed if isinstance(seconds, (int, float))]
+    method = experiment.get("method")
     manifest = {
         "localfields": __version__,
         "commit": commit(),
         "jax": None,
         "device": None,
         "precision": str(trajectory.final.dtype),
-        **made,
-        "seeds": trajectory.specification.get("seed") if seeds is None else seeds,
+        **known,
+        "seeds": method.get("seed") if isinstance(method, dict) else None,
         "seconds": sum(timed) if timed else None,
         "outcome": trajectory.stopped,
     }
@@ -98,7 +101,7 @@ def measure(trajectory: Trajectory) -> dict[str, Any]:
         "ipr_min": float(ipr.min()) if ipr.size else None,
         "ipr_max": float(ipr.max()) if ipr.size else None,
         "loss": float(last.mean()) if last.size else None,
-        "outcomes": dict(sorted(Counter(one.kind for one in trajectory.outcome).items())),
+        "outcomes": dict(sorted(Counter(end.kind for end in trajectory.outcome).items())),
         "members": trajectory.num_members,
         "neurons": int(final.shape[1]),
         "records": len(trajectory.steps),
@@ -107,13 +110,13 @@ def measure(trajectory: Trajectory) -> dict[str, Any]:
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of the package's source, with `-dirty` when it was changed; None where it is no checkout."""
-    here = Path(__file__).resolve().parents[1]
-    settings = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # look, touch nothing
+    """The commit of the package's source, `-dirty` if it was changed; None outside a checkout."""
+    folder = Path(__file__).resolve().parents[1]
+    settings = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # read only
 
-    def git(*words: str) -> str | None:
+    def git(*arguments: str) -> str | None:
+        command = ["git", "-C", str(folder), *arguments]
         try:
-            command = ["git", "-C", str(here), *words]
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=10, check=False, env=settings
             )
@@ -126,44 +129,49 @@ def commit() -> str | None:
     return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
-# -- reading -----------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------
 
 
-def check_schema(found: dict[str, Any]) -> None:
-    """Refuse what was written by a newer version.
+def check_schema(document: dict[str, Any]) -> None:
+    """Check that a document was written by this version.
 
     Raises:
-        Damaged: Or `Newer`.
+        Damaged: Or `OtherVersion`.
     """
-    schema = found.get("schema")
-    if isinstance(schema, int) and not isinstance(schema, bool) and schema > SCHEMA:
-        raise Newer(str(schema))
-    if schema != SCHEMA or isinstance(schema, bool):
+    schema = document.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise Damaged("no schema")
+    if schema > SCHEMA:
+        raise OtherVersion(
+            f"was written by a newer version of localfields (schema {schema}): update this one"
+        )
+    if schema < SCHEMA:
+        raise OtherVersion(
+            f"was written by an older version of localfields (schema {schema}), which this one "
+            "cannot read: remove it, and run it again"
+        )
 
 
 def read_head(digest: str, handle: int) -> tuple[str, dict[str, Any]]:
-    """An entry's specification and what is known of its arrays, checked against the digest and the checksums.
+    """An entry's spec.json and meta.json, checked against the digest and the checksums.
 
     Args:
         digest: Its name.
         handle: Of its open folder.
 
     Raises:
-        Damaged: When anything of it is not as written.
+        Damaged: If anything in it is not as written.
     """
-    found = read_bytes("meta.json", LARGEST, handle)
-    meta = parse(found, "a meta.json")
-    check_schema(meta)  # first: a newer version may seal in another way
-    unseal(found, meta, "a meta.json")
-    spec = read_bytes("spec.json", LARGEST, handle)
+    line = read_bytes("meta.json", MAX_BYTES, handle)
+    meta = parse(line, "a meta.json")
+    check_schema(meta)  # first: another version may seal in another way
+    unseal(line, meta, "a meta.json")
+    spec = read_bytes("spec.json", MAX_BYTES, handle)
     if sha256(spec) != digest:
-        raise Damaged("a spec.json that is not the one of its name")
+        raise Damaged("a spec.json that does not belong to its digest")
     parts = {"digest": str, "created": str, "manifest": dict, "metrics": dict, "checksums": dict}
-    if (
-        not all(isinstance(meta.get(name), kind) for name, kind in parts.items())
-        or meta["digest"] != digest
-    ):
+    whole = all(isinstance(meta.get(name), kind) for name, kind in parts.items())
+    if not whole or meta["digest"] != digest:
         raise Damaged("the meta.json of another run")
     checksums = meta["checksums"]
     if checksums.get("spec.json") != digest or not isinstance(checksums.get("arrays.npz"), str):

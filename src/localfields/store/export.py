@@ -50,7 +50,7 @@ def _netcdf(trajectory: Trajectory, path: Path, digest: str) -> None:
 def _npz(trajectory: Trajectory, path: Path, digest: str) -> None:
     texts = {
         name: json.dumps(getattr(trajectory, name), default=str)
-        for name in ("specification", "manifest")
+        for name in ("experiment", "manifest")
     }
     arrays: dict[str, Any] = {
         name: getattr(trajectory, name) for name in ("steps", "times", "initial", "final")

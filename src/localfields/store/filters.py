@@ -1,4 +1,4 @@
-"""Choosing runs by their specification, metrics and manifest: `gain=100`, `steps>=1000`, `network=committee`."""
+"""Choosing runs by their experiment, metrics and manifest: `gain=100`, `steps>=1000`, `network=committee`."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def choose(entries: Sequence[Entry], filters: Sequence[Filter]) -> list[Entry]:
 
 def _plain(entry: Entry) -> dict[str, Any]:
     known = {name: entry.meta.get(name) for name in ("metrics", "manifest", "created")}
-    return {"digest": entry.digest, **entry.specification, **known}
+    return {"digest": entry.digest, **entry.experiment, **known}
 
 
 def fields(plain: dict[str, Any], only: Collection[str] | None = None) -> Fields:

@@ -15,7 +15,7 @@ from .entry import Entry
 
 NAME = "index.sqlite"
 VERSION = 1
-LARGEST = 1 << 16  # characters of a specification that are kept in the index
+LARGEST = 1 << 16  # characters of an experiment that are kept in the index
 PATIENCE = 1.0  # seconds to wait for another process that writes it
 
 _TABLE = (

@@ -12,11 +12,11 @@ import numpy as np
 
 from .._ensemble import count_members, for_members, given_fields, initial_params
 from .._spec import Number, Row, Seeds
-from .._types import ArrayLike
+from .._types import ArrayLike, working_dtype
 from ..errors import Said, refuse, unknown
 from ..networks import Network, SingleNeuron
 from ..tasks import Discrimination
-from ..trajectory import Outcome, Trajectory, localized_from, made_with
+from ..trajectory import Outcome, Trajectory, experiment_json, localized_from, made_with
 from ._integrate import STAGE, Followed, is_stiff
 from .base import Theory
 
@@ -72,6 +72,19 @@ def solve(
     clock = time.perf_counter()
     start, count = _start(task, network, initial, members, seed)
     times = None if times is None else _check_times(times, count)
+    settings = {
+        "theory": theory.to_json(),
+        "times": [] if times is None else times.tolist(),
+        "until": float(until),
+        "stop_tol": float(stop_tol),
+        "members": count,
+        "seed": Seeds().encode(seed),
+        "tolerance": float(tolerance),
+        "solver": solver,
+    }
+    experiment = experiment_json(
+        task, network, "solution", settings, initial=initial, precision=working_dtype()
+    )
     with jax.enable_x64(True):
         flow, swept = for_members(theory.flow, task, network)
         params = {name: jnp.asarray(values, jnp.float64) for name, values in start.items()}
@@ -84,21 +97,13 @@ def solve(
         )
         onset = go.since(result, times, localized=localized_from(task.size))
         rested = go.since(result, times, rest=float(stop_tol))
-    specification = {
-        "task": task.to_json(),
-        "theory": theory.to_json(),
-        "network": network.to_json(),
-        "members": count,
-        "seed": Seeds().encode(seed),
-        "until": float(end),
-        "stop_tol": float(stop_tol),
-        "tolerance": float(tolerance),
+    events = {"onset": onset, "rest": rested}
+    notes = {
         "solver": "stiff" if stiff else "explicit",
+        "run_seconds": time.perf_counter() - clock,
     }
-    events, seconds = {"onset": onset, "rest": rested}, time.perf_counter() - clock
-    return _trajectory(
-        (count, network.hidden, *task.shape), times, params, result, specification, events, seconds
-    )
+    axes = (count, network.hidden, *task.shape)
+    return _trajectory(axes, times, params, result, experiment, events, notes)
 
 
 def _trajectory(
@@ -106,9 +111,9 @@ def _trajectory(
     times: np.ndarray,
     params: dict[str, Any],
     result: Any,
-    specification: dict[str, Any],
+    experiment: dict[str, Any],
     events: dict[str, np.ndarray],
-    seconds: float,
+    notes: dict[str, Any],
 ) -> Trajectory:
     """What was followed, on the axes (member, neuron, *shape)."""
     found = {name: np.asarray(values) for name, values in result.series.items()}
@@ -120,8 +125,8 @@ def _trajectory(
         final=weights[:, -1],
         series={**found, "weights": weights, "loss": np.asarray(result.loss)},
         outcome=tuple(_outcome(*one) for one in zip(np.asarray(result.good), weights, strict=True)),
-        specification=specification,
-        manifest={**made_with(np.float64), "run_seconds": round(seconds, 4)},
+        experiment=experiment,
+        manifest={**made_with(np.float64), **notes},
         stopped="at rest" if np.isfinite(events.get("rest", np.nan)).all() else "finished",
         events=events,
     )

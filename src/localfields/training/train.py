@@ -22,9 +22,19 @@ from .._types import ArrayLike, RealLike, WholeLike, working_dtype
 from ..errors import InputError, shorten, show, unknown_name
 from ..networks import Network
 from ..tasks import Discrimination
-from ..trajectory import Outcome, Trajectory, made_with
+from ..trajectory import Outcome, Trajectory, experiment_json, made_with
 from . import fused
-from .engine import STATUS_NAMES, Program, Record, Setting, State, View, advance, observe
+from .engine import (
+    QUANTITIES,
+    STATUS_NAMES,
+    Program,
+    Record,
+    Setting,
+    State,
+    View,
+    advance,
+    observe,
+)
 from .engine import start_state as engine_start
 from .estimators import (
     ESTIMATORS,
@@ -157,26 +167,22 @@ def train(
             f"{MAX_RECORD_BYTES / 1e9:g} GB are allowed. Record less often, or only reductions "
             "such as ('ipr', 'loss')."
         )
-    specification = {
-        "task": task.to_json(),
-        "network": network.to_json(),
+    settings = {
         "learning_rate": "schedule" if schedule else np.asarray(rate).tolist(),
         "steps": steps,
         "batch": batch,
         "members": count,
         "seed": Seeds().encode(seed),
-        "record": {
-            "every": record.every,
-            "quantities": list(record.quantities),
-            "evaluate": record.evaluate,
-        },
         "estimator": estimator,
-        "optimizer": optimizer
-        if isinstance(optimizer, str)
-        else getattr(optimizer, "__name__", "custom"),
-        "initial": None if initial is None else np.asarray(initial, np.float64).tolist(),
-        "stop_tol": None if stop_tol is None else float(stop_tol),
+        "optimizer": getattr(optimizer, "__name__", "custom") if callable(optimizer) else optimizer,
+        "stop_tol": float(stop_tol or 0),
+        "every": record.every,
+        "quantities": [name for name in QUANTITIES if name in record.quantities],
+        "evaluate": record.evaluate,
     }
+    experiment = experiment_json(
+        task, network, "training", settings, initial=initial, precision=working_dtype()
+    )
 
     # No steps and one record compile everything, so that the two times can be told apart.
     clock = time.perf_counter()
@@ -196,7 +202,7 @@ def train(
         on_progress=on_progress,
         cancel=cancel,
         checkpoint=checkpoint,
-        run_digest="" if checkpoint is None else _digest(specification),
+        run_digest="" if checkpoint is None else _digest(experiment),
         poll_interval=poll_interval,
     )
     state = loop.run(state, first_record)
@@ -220,7 +226,7 @@ def train(
             Outcome(STATUS_NAMES[kind], int(step))
             for kind, step in zip(status, failed_at, strict=True)
         ),
-        specification=specification,
+        experiment=experiment,
         manifest={
             **made_with(working_dtype()),
             "matmul_precision": "highest",
@@ -370,7 +376,6 @@ def _flow_times(steps: np.ndarray, rate: Any, schedule: Any) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(np.broadcast_to(rates, (count,)))])[steps]
 
 
-def _digest(specification: dict[str, Any]) -> str:
-    """The name of this run in its checkpoints; functions count by their names alone."""
-    plain = {**specification, "precision": str(np.dtype(working_dtype()))}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+def _digest(experiment: dict[str, Any]) -> str:
+    """The name of this run in its checkpoints."""
+    return hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._spec import Count
+from ..._types import working_dtype
 from ...networks import SingleNeuron
 from ...stimuli.samples import Rows
 from ...tasks import Discrimination
-from ...trajectory import Trajectory, localized_from
+from ...trajectory import Trajectory, experiment_json, localized_from
 from ..base import Flow, Response, covariance_of, neuron_flow, not_a_neuron, require
 from ..predict import REST, TOLERANCE, UNTIL
 from ..responses.amplifier import Amplifier
@@ -127,20 +128,29 @@ def follow(
         stacked = jax.tree.map(
             lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows
         )
-        go = Followed(
-            stacked, True, is_stiff(stacked, True, params, UNTIL), params, TOLERANCE, STAGE
-        )
+        stiff = is_stiff(stacked, True, params, UNTIL)
+        go = Followed(stacked, True, stiff, params, TOLERANCE, STAGE)
         times, result = go.to_rest(UNTIL, REST)
         onset = go.since(result, times, localized=localized_from(plain.size))
-    specification = {
-        "members": count,
-        "seed": seed,
+    settings = {
+        "theory": {"type": "theory/from-data"},  # measured here: no theory that `solve` could take
+        "times": [],
         "until": UNTIL,
         "stop_tol": REST,
+        "members": count,
+        "seed": seed,
         "tolerance": TOLERANCE,
+        "solver": "auto",
     }
-    axes, seconds = (len(which), 1, *plain.shape), time.perf_counter() - clock
-    flow = _trajectory(axes, times, params, result, specification, {"onset": onset}, seconds)
+    experiment = experiment_json(
+        plain, network, "solution", settings, initial=initial, precision=working_dtype()
+    )
+    notes = {
+        "solver": "stiff" if stiff else "explicit",
+        "run_seconds": time.perf_counter() - clock,
+    }
+    axes = (len(which), 1, *plain.shape)
+    flow = _trajectory(axes, times, params, result, experiment, {"onset": onset}, notes)
     return Look(
         flow.members(slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some)
     )
