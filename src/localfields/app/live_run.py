@@ -118,7 +118,7 @@ class LiveRun:
                 Outcome(outcome.split(" ")[0], -1)
                 for outcome in done.outcomes or ("ok",) * len(weights)
             ),
-            specification=self.experiment.to_json(),
+            experiment=self.experiment.to_json(),
             manifest={"run_seconds": done.seconds},
             stopped=done.stopped,
         )
