@@ -157,7 +157,7 @@ def test_rm_of_damaged_runs(store, capsys, monkeypatch):
     (store.path / digest / "meta.json").write_text("")
     monkeypatch.setattr(sys, "stdin", Person("y\n"))
     main(["runs", "rm", digest])
-    assert "no JSON" in capsys.readouterr().out and digest not in store
+    assert "not JSON" in capsys.readouterr().out and digest not in store
 
 
 def test_export_npz(store, capsys):

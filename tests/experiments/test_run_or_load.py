@@ -140,8 +140,8 @@ def test_the_checkpoint_of_another_run_is_refused(store):
         lf.run_or_load(ONE, store)
     message = str(told.value)
     assert (
-        message.startswith("The checkpoint must be one of this run")
-        and "got one of another run" in message
+        message.startswith("The checkpoint does not belong to this run")
+        and "it is of a run with another task, network, seed or setting" in message
     )
     assert f"Remove {mine} to start anew." in message
     assert store.digests() == [] and mine.exists()
@@ -154,7 +154,9 @@ def test_the_checkpoint_of_another_size_is_refused(store):
     kept = store.checkpoint(ONE.digest)
     arrays = kept.load()
     kept.save({**arrays, "state_0": arrays["state_0"][:1]})
-    with pytest.raises(lf.InputError, match="The checkpoint must be one of this run") as told:
+    with pytest.raises(
+        lf.InputError, match="The checkpoint does not belong to this run: it has a"
+    ) as told:
         lf.run_or_load(ONE, store)
     assert f"Remove {path} to start anew" in str(told.value)
 
