@@ -64,8 +64,10 @@ MARKERS = "not slow and not browser"
 
 # Tests beyond those that mirror a module's path: `folder or module: test files or folders`.
 BEYOND = {
+    "_ensemble": ["tests/training/test_engine.py", "tests/theory/test_solve.py"],
     "_files": ["tests/store", "tests/test_errors.py"],
     "_kinds": ["tests/test_spec.py", "tests/test_plugin.py", "tests/test_errors.py"],
+    "_registry": ["tests/test_spec.py", "tests/test_plugin.py"],
     "_spec": ["tests/test_plugin.py", "tests/test_errors.py"],
     "_start": ["tests/cli/test_cli.py"],
     "_types": ["tests/test_errors.py"],

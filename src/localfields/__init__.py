@@ -43,51 +43,32 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_rooms = (
-    "analysis",
-    "baselines",
-    "data",
-    "experiments",
-    "lattice",
-    "marginals",
-    "networks",
-    "plots",
-    "stimuli",
-    "theory",
-)
-_names = {
-    "Comparison": "analysis",
-    "Discrimination": "tasks",
-    "Experiment": "experiments",
-    "Fit": "experiments",
-    "InputError": "errors",
-    "Prediction": "theory",
-    "Record": "training",
-    "Solution": "experiments",
-    "Store": "store",
-    "Sweep": "experiments",
-    "Training": "experiments",
-    "Trajectory": "trajectory",
-    "compare": "analysis",
-    "from_json": "_spec",
-    "measure": "analysis",
-    "populations": "analysis",
-    "predict": "theory",
-    "run_or_load": "experiments",
-    "solve": "theory",
-    "train": "training",
+# What `lf.name` imports when it is first used: a module, or a name in one.
+_MODULES = ["analysis", "baselines", "data", "experiments", "lattice", "marginals", "networks"]
+_MODULES += ["plots", "stimuli", "theory"]
+_NAMES_IN = {
+    "_spec": ("from_json",),
+    "analysis": ("Comparison", "compare", "measure", "populations"),
+    "errors": ("InputError",),
+    "experiments": ("Experiment", "Fit", "Solution", "Sweep", "Training", "run_or_load"),
+    "store": ("Store",),
+    "tasks": ("Discrimination",),
+    "theory": ("Prediction", "predict", "solve"),
+    "training": ("Record", "train"),
+    "trajectory": ("Trajectory",),
 }
+_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 
-__all__ = ["__version__", *_names, *_rooms]  # pyright: ignore[reportUnsupportedDunderAll]  # made from two tables
+__all__ = ["__version__", *sorted(_MODULE_OF), *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]  # from tables
 
 
 if not TYPE_CHECKING:  # checkers see the imports above, and so a misspelled name
 
     def __getattr__(name: str) -> Any:
-        if name in _rooms:
+        if name in _MODULES:
             return importlib.import_module(f".{name}", __name__)
-        if name in _names:
-            return getattr(importlib.import_module(f".{_names[name]}", __name__), name)
+        if name in _MODULE_OF:
+            return getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

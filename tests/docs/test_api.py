@@ -22,7 +22,7 @@ def test_the_reference_is_complete(page):
 
 def test_what_the_package_offers_is_there():
     documented = {id(resolve(name)) for names in NAMES.values() for name in names}
-    offered = [name for name in lf.__all__ if name not in (*lf._rooms, "__version__")]
+    offered = [name for name in lf.__all__ if name not in (*lf._MODULES, "__version__")]
     assert offered and not [name for name in offered if id(getattr(lf, name)) not in documented]
 
 

@@ -71,8 +71,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("LOCALFIELDS_STORE", raising=False)
-    for room in lf._rooms:  # all classes are known before those of a page join them
-        importlib.import_module(f"localfields.{room}")
+    for module in lf._MODULES:  # all classes are known before those of a page join them
+        importlib.import_module(f"localfields.{module}")
     monkeypatch.setattr(
         _registry, "CLASSES", {family: dict(known) for family, known in _registry.CLASSES.items()}
     )
