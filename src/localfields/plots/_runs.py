@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.shape import spectrum as power_spectrum
+from ..analysis.shape import power_spectrum
 from ..trajectory import Trajectory, localized_from
 from ._fields import draw_over_time, fields
 from ._style import (
