@@ -14,7 +14,7 @@ from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory import GatedSolution, gated_solution
-from ..trajectory import localized_from
+from ..trajectory import inverse_participation_ratio, localized_from
 from .base import PaperFigure, Question, Results, Scale, at, printed, spread
 
 SITES, CENTER, XI = 40, 20, (1.0, 2.0)
@@ -158,7 +158,7 @@ def questions(results: Results) -> Sequence[Question]:
     local = run.ipr[:, -1, 0] > localized_from(SITES)
     shapes = {name: solved(results, name).limit()[0] for name in GATES}
     ratios = ", ".join(
-        f"{name} {np.sum(w**4) / np.sum(w**2) ** 2:.2f}" for name, w in shapes.items()
+        f"{name} {inverse_participation_ratio(w, 1):.2f}" for name, w in shapes.items()
     )
     explained = own.max() < 0.1
     return [

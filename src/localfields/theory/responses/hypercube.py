@@ -22,6 +22,7 @@ from ...marginals import TwoPoint
 from ...stimuli import Ising
 from ...stimuli._ring import TIE, as_field, enumerate_states, ising_weights
 from ...tasks import Discrimination
+from ...trajectory import inverse_participation_ratio
 from ..base import Covariance, NeuronFlow
 
 Atoms = tuple[np.ndarray, np.ndarray]
@@ -129,13 +130,14 @@ def bump(
     rest = np.abs(field).sum() - abs(here)
     dominance = float(rest / abs(here)) if here else np.inf
     constant = sum(p * y**2 for p, y in zip(priors, labels, strict=True))
-    squares = np.sum(field**2)
     place = site if isinstance(site, tuple) else np.unravel_index(site % field.size, field.shape)
     return Bump(
         field=shifted(field, [int(i) for i in place], field.ndim),
         dominance=dominance,
         loss=float(constant - 0.5 * np.mean(pull * modes)),
-        ipr=float(np.sum(field**4) / squares**2) if squares else 1 / field.size,
+        ipr=float(inverse_participation_ratio(field, field.ndim))
+        if field.any()
+        else 1 / field.size,
         holds=bool(
             dominance < 1 and here > 0 and seen.all()
         ),  # else it is at least one, but for rounding
