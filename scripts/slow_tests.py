@@ -1,7 +1,7 @@
 """Write tests/slow.txt, the tests that `make test` leaves out, from measured CPU times.
 
-    make test-all OPTIONS="--cpu-times /tmp/times.txt"
-    python scripts/slow_tests.py /tmp/times.txt
+    make test-all OPTIONS="--cpu-times times.txt"
+    python scripts/slow_tests.py times.txt
 
 A test that takes more than `LIMIT` CPU seconds once its programs have been compiled is slow. CPU
 time, unlike time, hardly depends on what else the machine does. New tests are not in the list and
