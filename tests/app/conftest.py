@@ -5,14 +5,13 @@ import pytest
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """One server for all tests that only ask; its processes compile what is asked for when it is."""
+    """One server for all tests that only ask; its processes compile on demand."""
+    from localfields.app import guard
     from localfields.app import server as module
 
     from .serving import Serving
 
-    module.SESSION_CHECK, module.UNUSED_LIFETIME = (
-        100,
-        500,
-    )  # tests ask for many pages that they do not look at
+    # Tests ask for many pages that they do not look at: these are forgotten soon.
+    module.SESSION_CHECK, module.UNUSED_LIFETIME, guard.CLOSED_LIFETIME = 100, 500, 0.2
     with Serving(port=0, workers=1, warm="", store=tmp_path_factory.mktemp("store")) as running:
         yield running

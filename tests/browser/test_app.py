@@ -8,6 +8,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -30,8 +31,15 @@ LONG = {
 }
 
 
-# How far a picture reaches to the right.
+# How far a figure reaches to the right, its title, and the rows of a picture from below.
 REACH = "(name) => window.Bokeh.documents[0].get_model_by_name(name).x_range.end"
+TITLE = "(name) => window.Bokeh.documents[0].get_model_by_name(name).title.text"
+ROWS = """(name) => {
+    const data = window.Bokeh.documents[0].get_model_by_name(name).data
+    const image = (data.get ? data.get('image') : data['image'])[0]
+    const [height, width] = image.shape, values = Array.from(image)
+    return Array.from({length: height}, (_, row) => values.slice(row * width, (row + 1) * width))
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +134,8 @@ def visit(browser, address):
         return made[-1]
 
     yield make
-    for one in made:
-        one.context.close()
+    for visitor in made:
+        visitor.context.close()
 
 
 def predicted(visitor, word):
@@ -139,114 +147,137 @@ def finished(visitor):
 
 
 def test_it_asks_no_other_host_and_complains_of_nothing(visit, address):
-    one = visit()
-    predicted(one, "localized")
-    one.button("Start").wait_for()
-    elsewhere = [url for url in one.requests if not url.startswith((address, "data:", "blob:"))]
+    visitor = visit()
+    predicted(visitor, "localized")
+    visitor.button("Start").wait_for()
+    elsewhere = [url for url in visitor.requests if not url.startswith((address, "data:", "blob:"))]
     assert elsewhere == []
-    assert len(one.requests) > 5  # it did ask this one
-    assert one.complaints == []
+    assert len(visitor.requests) > 5  # it did ask this visitor
+    assert visitor.complaints == []
 
 
 def test_a_field_is_born(visit):
     """The first preset, as a newcomer sees it: predicted, started, watched, confirmed."""
-    one = visit()
-    predicted(one, "localized")
-    one.button("Start").click()
-    first = one.wait(lambda: one.values("this run: field"), "the first field")
-    last = one.wait(
-        lambda: (now := one.values("this run: field")) != first and now, "another field"
+    visitor = visit()
+    predicted(visitor, "localized")
+    visitor.button("Start").click()
+    first = visitor.wait(lambda: visitor.values("this run: field"), "the first field")
+    last = visitor.wait(
+        lambda: (now := visitor.values("this run: field")) != first and now, "another field"
     )
     assert len(first) == len(last) == 40
-    finished(one).wait_for()
-    assert "Confirmed" in one.text()
-    ratio = one.values("this run: ipr")
+    finished(visitor).wait_for()
+    assert "Confirmed" in visitor.text()
+    ratio = visitor.values("this run: ipr")
     assert ratio[0] < 0.2 < 0.5 < ratio[-1]
-    one.shoot("localized")
+    visitor.shoot("localized")
+
+
+def test_the_slider_chooses_the_field_that_is_drawn(visit):
+    """Compared with the picture of all fields, whose rows are the fields divided by their maxima."""
+    visitor = visit()
+    visitor.button("Start").click()
+    finished(visitor).wait_for()
+    rows = visitor.page.evaluate(ROWS, "this run: all fields")
+    assert len(rows) == 6
+
+    def drawn_row():
+        """The row of the picture that is the field in the figure beside it; None if none is."""
+        field = np.array(visitor.values("this run: field"))
+        equal = [np.allclose(field / np.abs(field).max(), row, atol=1e-5) for row in rows]
+        return equal.index(True) if sum(equal) == 1 else None
+
+    assert drawn_row() == 5  # the first field is on top
+    visitor.page.locator(".noUi-handle").last.focus()
+    for member in range(1, 4):
+        visitor.page.keyboard.press("ArrowRight")
+        visitor.wait(lambda: drawn_row() == 5 - member, f"field {member + 1}")  # noqa: B023
+        title = visitor.page.evaluate(TITLE, "this run: lines")
+        assert title == f"this run: member {member + 1}"
 
 
 @pytest.mark.slow
 def test_a_wave_is_born(visit):
-    one = visit(texts=presets()["A wave is born (Gaussian)"])
-    predicted(one, "oscillatory")
-    one.button("Start").click()
-    finished(one).wait_for()
-    assert "Confirmed" in one.text()
-    assert max(one.values("this run: ipr")) < 0.2
-    one.shoot("oscillatory")
+    visitor = visit(texts=presets()["A wave is born (Gaussian)"])
+    predicted(visitor, "oscillatory")
+    visitor.button("Start").click()
+    finished(visitor).wait_for()
+    assert "Confirmed" in visitor.text()
+    assert max(visitor.values("this run: ipr")) < 0.2
+    visitor.shoot("oscillatory")
 
 
 def test_a_slider_changes_the_law(visit):
     """With the keyboard, as sliders are used without a mouse."""
-    one = visit()
-    predicted(one, "localized")
-    before, law = one.page.url, one.values("amplifier")
-    box = one.page.get_by_label("gain g")
+    visitor = visit()
+    predicted(visitor, "localized")
+    before, law = visitor.page.url, visitor.values("amplifier")
+    box = visitor.page.get_by_label("gain g")
     assert box.input_value() == "100"
-    slider = one.page.locator(".noUi-handle").nth(2)  # after the two lengthscales
+    slider = visitor.page.locator(".noUi-handle").nth(2)  # after the two lengthscales
     slider.focus()
     for _ in range(30):
-        one.page.keyboard.press("ArrowLeft")
-    one.wait(lambda: float(box.input_value()) < 50, "the text to follow the slider")
-    one.wait(lambda: one.values("amplifier") != law, "another amplifier")
-    one.wait(
-        lambda: one.page.url != before and f"gain={box.input_value()}" in one.page.url,
+        visitor.page.keyboard.press("ArrowLeft")
+    visitor.wait(lambda: float(box.input_value()) < 50, "the text to follow the slider")
+    visitor.wait(lambda: visitor.values("amplifier") != law, "another amplifier")
+    visitor.wait(
+        lambda: visitor.page.url != before and f"gain={box.input_value()}" in visitor.page.url,
         "the address to follow",
     )
     box.fill("0.01")
     box.press("Enter")
-    predicted(one, "oscillatory")
+    predicted(visitor, "oscillatory")
 
 
 @pytest.mark.slow
 def test_pause_scrub_go_on_and_cancel(visit):
-    one = visit(texts=LONG)
-    predicted(one, "localized")
-    one.button("Start").click()
-    one.wait(lambda: len(one.values("this run: ipr")) > 5, "records")
-    one.button("Pause").click()
-    one.button("Go on").wait_for()
-    length = len(one.values("this run: ipr"))
-    end = one.values("this run: field")
-    one.page.wait_for_timeout(1000)
-    assert len(one.values("this run: ipr")) == length  # it does stand still
-    one.page.locator("input[type=range]").first.evaluate(
+    visitor = visit(texts=LONG)
+    predicted(visitor, "localized")
+    visitor.button("Start").click()
+    visitor.wait(lambda: len(visitor.values("this run: ipr")) > 5, "records")
+    visitor.button("Pause").click()
+    visitor.button("Go on").wait_for()
+    length = len(visitor.values("this run: ipr"))
+    end = visitor.values("this run: field")
+    visitor.page.wait_for_timeout(1000)
+    assert len(visitor.values("this run: ipr")) == length  # it does stand still
+    visitor.page.locator("input[type=range]").first.evaluate(
         "(slider) => { slider.value = 0; slider.dispatchEvent(new Event('change')); }"
     )
-    one.wait(lambda: one.values("this run: field") != end, "the first record")
-    one.shoot("scrubbed")
-    one.button("Step").click()
-    one.wait(lambda: len(one.values("this run: ipr")) > length, "one more record")
-    one.button("Go on").wait_for()
-    one.button("Go on").click()
-    one.wait(lambda: len(one.values("this run: ipr")) > length + 5, "more records")
-    one.button("Cancel").click()
-    one.page.get_by_text("Cancelled.").wait_for()
-    assert one.button("Start").is_enabled()
-    one.button("Reset").click()
-    one.wait(lambda: one.values("this run: ipr") == [], "an empty page")
-    assert one.complaints == []
+    visitor.wait(lambda: visitor.values("this run: field") != end, "the first record")
+    visitor.shoot("scrubbed")
+    visitor.button("Step").click()
+    visitor.wait(lambda: len(visitor.values("this run: ipr")) > length, "one more record")
+    visitor.button("Go on").wait_for()
+    visitor.button("Go on").click()
+    visitor.wait(lambda: len(visitor.values("this run: ipr")) > length + 5, "more records")
+    visitor.button("Cancel").click()
+    visitor.page.get_by_text("Cancelled.").wait_for()
+    assert visitor.button("Start").is_enabled()
+    visitor.button("Reset").click()
+    visitor.wait(lambda: visitor.values("this run: ipr") == [], "an empty page")
+    assert visitor.complaints == []
 
 
 @pytest.mark.slow
 def test_two_runs_side_by_side_and_a_link_to_both(visit):
     texts = presets()["A bump is born (NLGP, gain 100)"]
-    one = visit(texts=texts)
-    one.button("Start").click()
-    finished(one).wait_for()
-    one.button("Keep beside").click()
-    box = one.page.get_by_label("gain g")
+    visitor = visit(texts=texts)
+    visitor.button("Start").click()
+    finished(visitor).wait_for()
+    visitor.button("Keep beside").click()
+    box = visitor.page.get_by_label("gain g")
     box.fill("0.01")
     box.press("Enter")
-    predicted(one, "oscillatory")
-    one.button("Start").click()
-    one.wait(lambda: "predicted oscillatory" in one.text(), "the second run")
-    kept, now = one.values("kept run: ipr")[-1], one.values("this run: ipr")[-1]
+    predicted(visitor, "oscillatory")
+    visitor.button("Start").click()
+    visitor.wait(lambda: "predicted oscillatory" in visitor.text(), "the second run")
+    kept, now = visitor.values("kept run: ipr")[-1], visitor.values("this run: ipr")[-1]
     assert now < 0.2 < 0.5 < kept
     for name in ("this run", "kept run"):
-        assert one.page.evaluate(REACH, f"{name}: lines") == 39
-    one.shoot("beside")
-    link = one.page.get_by_label("to copy").input_value()
+        assert visitor.page.evaluate(REACH, f"{name}: lines") == 39
+    visitor.shoot("beside")
+    link = visitor.page.get_by_label("to copy").input_value()
     assert link.startswith("http://127.0.0.1") and "beside=" in link
     other = visit(path="?" + link.partition("?")[2])
     predicted(other, "oscillatory")
@@ -255,33 +286,40 @@ def test_two_runs_side_by_side_and_a_link_to_both(visit):
         lambda: (got := other.values("kept run: ipr")) and got[-1] == kept,
         "the kept run, from the store",
     )
+    assert visitor.complaints == other.complaints == []
 
 
 @pytest.mark.slow
 def test_what_it_copies(visit):
-    one = visit(texts=LONG)
-    one.button("Command").click()
-    one.wait(
-        lambda: one.page.get_by_label("to copy").input_value().startswith("localfields run nlgp"),
+    visitor = visit(texts=LONG)
+    visitor.button("Command").click()
+    visitor.wait(
+        lambda: (
+            visitor.page.get_by_label("to copy").input_value().startswith("localfields run nlgp")
+        ),
         "a command",
     )
-    one.button("Python").click()
-    one.wait(lambda: "lf.stimuli.NLGP(" in one.page.get_by_label("to copy").input_value(), "Python")
-    one.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    one.button("Copy").click()
-    text = one.wait(lambda: one.page.evaluate("navigator.clipboard.readText()"), "the clipboard")
-    assert text == one.page.get_by_label("to copy").input_value()
+    visitor.button("Python").click()
+    visitor.wait(
+        lambda: "lf.stimuli.NLGP(" in visitor.page.get_by_label("to copy").input_value(), "Python"
+    )
+    visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visitor.button("Copy").click()
+    text = visitor.wait(
+        lambda: visitor.page.evaluate("navigator.clipboard.readText()"), "the clipboard"
+    )
+    assert text == visitor.page.get_by_label("to copy").input_value()
 
 
 @pytest.mark.slow
 def test_downloads_open(visit):
-    one = visit()
-    one.button("Start").click()
-    finished(one).wait_for()
+    visitor = visit()
+    visitor.button("Start").click()
+    finished(visitor).wait_for()
     files = {}
     for words in ("Data (netCDF)", "Picture (SVG)"):
-        with one.page.expect_download() as waiting:
-            one.page.get_by_text(words).click()
+        with visitor.page.expect_download() as waiting:
+            visitor.page.get_by_text(words).click()
         files[words] = Path(waiting.value.path()).read_bytes()
     with xr.open_dataset(io.BytesIO(files["Data (netCDF)"])) as data:
         assert data["weights"].shape[0] == 6 and data["weights"].shape[-1] == 40
@@ -301,31 +339,31 @@ def test_downloads_open(visit):
     ],
 )
 def test_a_wrong_link_gives_a_message(visit, query, says):
-    one = visit(path=query)
-    one.page.get_by_text("The link could not be read").wait_for()
-    assert says in one.text()
-    assert one.complaints == []
-    one.button("Start").wait_for()
+    visitor = visit(path=query)
+    visitor.page.get_by_text("The link could not be read").wait_for()
+    assert says in visitor.text()
+    assert visitor.complaints == []
+    visitor.button("Start").wait_for()
 
 
 @pytest.mark.slow
 def test_fields_on_a_torus(visit):
-    one = visit(texts=presets()["fig1: committee"] | {"steps": "400"})
-    one.button("Start").click()
-    finished(one).wait_for()
-    assert one.values("this run: ipr")[-1] > one.values("this run: ipr")[0]
-    one.shoot("torus")
+    visitor = visit(texts=presets()["fig1: committee"] | {"steps": "400"})
+    visitor.button("Start").click()
+    finished(visitor).wait_for()
+    assert visitor.values("this run: ipr")[-1] > visitor.values("this run: ipr")[0]
+    visitor.shoot("torus")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "theme"), [(390, "default"), (390, "dark"), (1280, "dark")])
 def test_it_fits_and_can_be_read(visit, width, theme):
-    one = visit(path=f"?{to_query(presets()['fig3: Ising'])}&theme={theme}", width=width)
-    predicted(one, "localized")
-    one.shoot(f"page-{width}-{theme}")
-    wide = one.page.evaluate("document.documentElement.scrollWidth")
+    visitor = visit(path=f"?{to_query(presets()['fig3: Ising'])}&theme={theme}", width=width)
+    predicted(visitor, "localized")
+    visitor.shoot(f"page-{width}-{theme}")
+    wide = visitor.page.evaluate("document.documentElement.scrollWidth")
     assert wide <= width
-    back = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    back = visitor.page.evaluate("getComputedStyle(document.body).backgroundColor")
     dark = sum(map(int, re.findall(r"\d+", back)[:3])) < 3 * 128
     assert dark == (theme == "dark")
 
@@ -334,19 +372,19 @@ def test_it_fits_and_can_be_read(visit, width, theme):
 def test_the_phase_diagram_fills_and_a_cell_opens(visit):
     """Two by two quick cells, computed in the background; stored, they are there at once for the next visitor."""
     query = "?stimulus=nlgp&across=gain&up=xi&x=0.01,100,2&y=0.7,1,2&steps=200&members=2"
-    one = visit(path=f"phase{query}")
-    one.button("Start").wait_for()
-    one.wait(lambda: one.button("Start").is_enabled(), "the cells")
-    one.button("Start").click()
-    cells = one.page.locator("table.cells a")
-    one.wait(
+    visitor = visit(path=f"phase{query}")
+    visitor.button("Start").wait_for()
+    visitor.wait(lambda: visitor.button("Start").is_enabled(), "the cells")
+    visitor.button("Start").click()
+    cells = visitor.page.locator("table.cells a")
+    visitor.wait(
         lambda: (
             len([text for text in cells.all_inner_texts() if re.fullmatch(r"0\.\d+.*", text)]) == 4
         ),
         "4 cells",
     )
-    one.shoot("phase")
-    assert one.complaints == []
+    visitor.shoot("phase")
+    assert visitor.complaints == []
     numbers = [float(re.match(r"0\.\d+", text).group()) for text in cells.all_inner_texts()]
     again = visit(path=f"phase{query}")
     again.wait(
@@ -364,9 +402,9 @@ def test_the_phase_diagram_fills_and_a_cell_opens(visit):
         "the same numbers",
     )
     cells.last.click()
-    one.page.wait_for_url(re.compile(r"/\?stimulus=nlgp"))
-    one.button("Start").wait_for()
-    assert one.page.get_by_label("steps").input_value() == "200"
+    visitor.page.wait_for_url(re.compile(r"/\?stimulus=nlgp"))
+    visitor.button("Start").wait_for()
+    assert visitor.page.get_by_label("steps").input_value() == "200"
 
 
 @pytest.mark.slow
@@ -374,11 +412,11 @@ def test_stored_runs_are_listed_and_open(visit):
     first = visit()
     first.button("Start").click()
     finished(first).wait_for()
-    one = visit(path="runs")
-    link = one.page.get_by_role("link", name=re.compile("^open run")).first
+    visitor = visit(path="runs")
+    link = visitor.page.get_by_role("link", name=re.compile("^open run")).first
     link.wait_for()
-    one.shoot("runs")
-    assert one.complaints == []
+    visitor.shoot("runs")
+    assert visitor.complaints == []
     link.click()
-    one.page.wait_for_url(re.compile(r"/\?stimulus="))
-    one.button("Start").wait_for()
+    visitor.page.wait_for_url(re.compile(r"/\?stimulus="))
+    visitor.button("Start").wait_for()

@@ -130,7 +130,7 @@ class Picture:
             palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)"
         )
         image = Image(image="image", x=0, y=0, dw=1, dh=1, color_mapper=self.colors)
-        self.source = _source(self.plot, "image", glyphs=[image])
+        self.source = _source(self.plot, "image", name=title, glyphs=[image])
         _set(self.source, [NO_PICTURE])
 
     def show(self, picture: np.ndarray) -> None:
