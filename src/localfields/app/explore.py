@@ -311,8 +311,6 @@ class Explorer(Page):
         new = kept is not None and self.kept_view is None
         if new:
             self.kept_view = RunView("kept run")
-        # New figures are drawn before they are sent: changes that follow at once may reach the
-        # browser before the figures do.
         self.draw()
         if new:
             self.kept_box.append(plot_grid(self.kept_view))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import functools
 import html
 import sys
 import time
@@ -188,7 +189,7 @@ class Page:
         if self.document is None:
             call()
         else:
-            self.document.add_next_tick_callback(call)
+            self.document.add_next_tick_callback(functools.partial(at_once, call))
 
     def later(self, work: Callable[[], Result], take: Callable[[Result], None]) -> None:
         """Do `work`, which must not touch the page, in a thread; then `take` its result."""
@@ -200,7 +201,7 @@ class Page:
             except Exception:  # nobody waits for a thread, so the server's log has to tell
                 traceback.print_exc(file=sys.stderr)
                 return
-            document.add_next_tick_callback(lambda: take(result))
+            document.add_next_tick_callback(functools.partial(at_once, take, result))
 
         THREADS.submit(run)
 
@@ -213,7 +214,8 @@ class Page:
         """Have the page's own thread take the messages."""
         if self.document is not None and not self.scheduled:
             self.scheduled = True
-            self.document.add_next_tick_callback(self.process_inbox)
+            call = functools.partial(at_once, self.process_inbox)
+            self.document.add_next_tick_callback(call)
 
     def process_inbox(self) -> None:
         """Take all messages, and draw if enough time has passed."""
@@ -226,7 +228,8 @@ class Page:
                 self.draw()
             elif not self.scheduled:
                 self.scheduled = True
-                self.document.add_timeout_callback(self.process_inbox, int(1000 * wait) + 1)
+                call = functools.partial(at_once, self.process_inbox)
+                self.document.add_timeout_callback(call, int(1000 * wait) + 1)
 
     def show_mistake(self, text: str) -> None:
         """Say what the visitor should correct; an empty text removes the message."""
@@ -236,6 +239,16 @@ class Page:
         """Put a setting into the address of the page."""
         if pn.state.location is not None and self.document is not None:
             pn.state.location.search = page_link("", query, self.dark)
+
+
+def at_once(call: Callable[..., None], *arguments: Any) -> None:
+    """Call a function and send all that it changes in one message.
+
+    Otherwise Panel and Bokeh send their changes on two ways, on which the data of a new figure may
+    reach the browser before the figure does.
+    """
+    with pn.io.hold():
+        call(*arguments)
 
 
 def open_page(kind: type[Any], service: Any) -> Any:
