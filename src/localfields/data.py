@@ -22,7 +22,7 @@ MOST_CLASSES = 1000
 
 
 def blurs(stimulus: Any, sigmas: Any = (0.5, 2.0), **task: Any) -> Discrimination:
-    """The lengthscale task on data: one world, seen through one blur a class.
+    """The lengthscale task on data: the same samples, with one blur per class.
 
     Images are blurred as a whole before patches are cut. Samples are blurred around their lattice
     and put back to unit variance, so that classes differ in lengthscale and not in contrast.
@@ -32,35 +32,31 @@ def blurs(stimulus: Any, sigmas: Any = (0.5, 2.0), **task: Any) -> Discriminatio
         sigmas: Width of the blur of each class, in sites; at least two.
         **task: Other fields of the task (`labels`, `loss`, …).
 
-    Returns:
-        The task, one class a blur.
-
     Raises:
         InputError: For a stimulus that is not made of data.
 
     Example:
         >>> import localfields as lf
         >>> task = lf.data.blurs(lf.stimuli.ImagePatches(shape=(8, 8), patches=200), (0.5, 2))
-        >>> [one.blur for one in task.stimuli]
+        >>> [stimulus.blur for stimulus in task.stimuli]
         [0.5, 2.0]
     """
-    widths = [Number(low=0, closed=True).check("sigmas", one) for one in _several("sigmas", sigmas)]
+    kind = Number(low=0, closed=True)
+    widths = [kind.check("sigmas", sigma) for sigma in _several("sigmas", sigmas)]
     if isinstance(stimulus, ImagePatches):
-        return _task([stimulus.replace(blur=one) for one in widths], **task)
+        return Discrimination(*(stimulus.replace(blur=width) for width in widths), **task)
     if not isinstance(stimulus, Rows):
         raise InputError(
             f"`blurs` needs a stimulus made of data, got {show(stimulus)}. "
             "Stimuli with a lengthscale need no blur: give each class its own `xi`."
         )
-    steps = [(LowPass(sigma=one),) if one else () for one in widths]
-    return _task(
-        [stimulus.replace(preprocess=(*stimulus.preprocess, *step, Scale())) for step in steps],
-        **task,
-    )
+    blurred = [(LowPass(sigma=width), Scale()) if width else (Scale(),) for width in widths]
+    classes = [stimulus.replace(preprocess=(*stimulus.preprocess, *steps)) for steps in blurred]
+    return Discrimination(*classes, **task)
 
 
 def zooms(stimulus: Any, factors: Any = (2, 1), **task: Any) -> Discrimination:
-    """The lengthscale task on scenes: one world, from one distance a class.
+    """The lengthscale task on scenes: the same images, at one distance per class.
 
     Images are averaged over blocks of that many pixels an axis before patches are cut, so that 2
     shows twice the field of view, and all lengths half as long. Dead leaves get radii divided by
@@ -72,36 +68,33 @@ def zooms(stimulus: Any, factors: Any = (2, 1), **task: Any) -> Discrimination:
             label 0.
         **task: Other fields of the task.
 
-    Returns:
-        The task, one class a distance.
-
     Example:
         >>> import localfields as lf
         >>> task = lf.data.zooms(lf.stimuli.DeadLeaves(smallest=2), (2, 1))
         >>> [stimulus.smallest for stimulus in task.stimuli]
         [1.0, 2.0]
     """
-    steps = [Count(high=1000).check("factors", one) for one in _several("factors", factors)]
+    kind = Count(high=1000)
+    numbers = [kind.check("factors", factor) for factor in _several("factors", factors)]
     if isinstance(stimulus, DeadLeaves):
-        return _task([stimulus.replace(smallest=stimulus.smallest / one) for one in steps], **task)
+        classes = [stimulus.replace(smallest=stimulus.smallest / number) for number in numbers]
+        return Discrimination(*classes, **task)
     if not isinstance(stimulus, ImagePatches):
         raise InputError(
             f"`zooms` needs ImagePatches or DeadLeaves, got {show(stimulus)}. "
             "Samples have no surroundings to zoom out to: use `blurs`."
         )
-    return _task([stimulus.replace(zoom=stimulus.zoom * one) for one in steps], **task)
+    classes = [stimulus.replace(zoom=stimulus.zoom * number) for number in numbers]
+    return Discrimination(*classes, **task)
 
 
 def sources(*given: Any, labels: Any = "zero-one", **fields: Any) -> Discrimination:
-    """Tell sources apart: one array, file or folder of images a class.
+    """Tell sources apart: one array, file or folder of images per class.
 
     Args:
-        *given: Arrays or files of samples, one a class; or stimuli, which are taken as they are.
+        *given: Arrays or files of samples, one per class; or stimuli.
         labels: How the classes are coded.
         **fields: Fields that all of them share, of `Samples` (`shape`, `preprocess`, `symmetry`).
-
-    Returns:
-        The task.
 
     Example:
         >>> import numpy as np, localfields as lf
@@ -109,27 +102,25 @@ def sources(*given: Any, labels: Any = "zero-one", **fields: Any) -> Discriminat
         >>> lf.data.sources(quiet, np.cumsum(quiet, axis=1), preprocess="scale").shape
         (8,)
     """
-    return _task(
-        [one if isinstance(one, Stimulus) else _samples(one, **fields) for one in given],
-        labels=labels,
-    )
+    classes = [item if isinstance(item, Stimulus) else Samples(item, **fields) for item in given]
+    return Discrimination(*classes, labels=labels)
 
 
 def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> Discrimination:
     """Your own labels: every distinct number in `classes` is a class, in rising order.
 
     Args:
-        data: Samples, one a row: an array or a file.
-        classes: One whole number a sample: an array or a file.
+        data: Samples, one per row: an array or a file.
+        classes: One whole number per sample: an array or a file.
         labels: How the classes are coded for the network; by default 0 and 1 for two, one-hot for
             more.
         **fields: Other fields of `Samples`.
 
     Returns:
-        The task, with each class as likely as any other whatever their sizes.
+        The task, with each class equally likely, whatever their sizes.
 
     Raises:
-        InputError: When labels are not whole numbers, or do not fit the data.
+        InputError: If labels are not whole numbers, or do not match the data.
 
     Example:
         >>> import numpy as np, localfields as lf
@@ -138,34 +129,24 @@ def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> D
         3
     """
     source = Data().check("data", data)
+    assert source is not None, "only labels may be left out"
     numbers = Data(labels=True).check("classes", classes)
     if numbers is None:
         raise InputError(
             f"`classes` must be one label per sample, got {show(classes)}. "
             "Give a list of labels, or a file of them."
         )
-    found = np.unique(np.concatenate([piece.ravel() for piece in numbers.pieces()]))
-    if not np.all(found == np.rint(found)) or len(found) > MOST_CLASSES:
+    values = np.unique(np.concatenate([piece.ravel() for piece in numbers.pieces()]))
+    if not np.all(values == np.rint(values)) or len(values) > MOST_CLASSES:
         raise InputError(
-            f"`classes` has {len(found)} different values, such as {found[0]:g} and {found[1]:g}. "
+            f"`classes` has {len(values)} different values, such as {values[0]:g} and {values[1]:g}. "
             f"Labels are whole numbers, at most {MOST_CLASSES} different ones: number the classes "
             "0, 1, …."
         )
-    coded = labels if labels is not None else "zero-one" if len(found) == 2 else "one-hot"
-    return _task(
-        [_samples(source, classes=numbers, chosen=int(one), **fields) for one in found],
-        labels=coded,
-    )
-
-
-def _task(classes: Any, **fields: Any) -> Discrimination:
-    make: Any = Discrimination
-    return make(*classes, **fields)
-
-
-def _samples(data: Any, **fields: Any) -> Samples:
-    make: Any = Samples
-    return make(data, **fields)
+    if labels is None:
+        labels = "zero-one" if len(values) == 2 else "one-hot"
+    classes = [Samples(source, classes=numbers, chosen=int(value), **fields) for value in values]
+    return Discrimination(*classes, labels=labels)
 
 
 def _several(name: str, given: Any) -> list[Any]:

@@ -319,9 +319,8 @@ def check_kernel(kernel: Kernel, shape: tuple[int, ...], xi: Any) -> None:
     if change > NOTICEABLE * len(shape):
         warnings.warn(
             f"The kernel is not positive on a lattice of shape {shape} with ξ = {show(xi)}: "
-            "negative eigenvalues "
-            "were cut and the variance restored, which changes correlations by up to "
-            f"{change:.2g}. "
+            "negative eigenvalues were cut and the variance restored, which changes correlations "
+            f"by up to {change:.2g}. "
             "`kernel='periodized'` is positive for every ξ.",
             UserWarning,
             stacklevel=4,  # past __check_init__ and the module class, to the caller

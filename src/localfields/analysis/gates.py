@@ -21,13 +21,13 @@ from ..errors import InputError, show, unknown_name
 from ..stimuli import Stimulus
 from ..stimuli.base import as_key
 from ..tasks import Discrimination
-from ..theory.checks.draws import Covariances
 from ..trajectory import Trajectory
 from .metrics import require_trajectory
 
 REFERENCES = ("next", "first", "final")
-MOST_ATOMS = 2**14  # patterns up to which a law is summed and not drawn
+MOST_ATOMS = 2**14  # patterns up to which a class is summed and not sampled
 LARGEST_PIECE = 4_000_000  # preactivations held at a time
+SUMS = ("agreement", "next", "uniform", "fourth", "eighth")  # what `_tally` returns
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ def gates_along(
             `final` with the first and the last record.
         since: Flow time from which `uniform` and `bound` count.
         biases: Fixed biases, (neuron,), where the network has such.
-        num: Draws of each class, for what has no closed form; 0 leaves that out.
-        seed: Of the draws.
+        num: Samples of each class, for what has no closed form; 0 leaves that out.
+        seed: Seed for the samples.
 
     Returns:
         Agreement over time, uniform agreement, and kurtosis. Classes with few patterns (pulses,
@@ -112,16 +112,16 @@ def gates_along(
         those and of Ising rings, is exact.
 
     Raises:
-        InputError: When task and trajectory do not fit, or there is only one record.
+        InputError: If task and trajectory do not match, or there is only one record.
 
     Example:
         >>> import localfields as lf
         >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
         >>> run = lf.solve(task, lf.theory.ExactIsing(), times=[0, 1, 3, 10, 20, 40], members=2)
-        >>> found = gates_along(run, task)
-        >>> found.agreement.shape, bool(found.agreement[:, -1].min() > 0.99)  # a bump has formed
+        >>> gates = gates_along(run, task)
+        >>> gates.agreement.shape, bool(gates.agreement[:, -1].min() > 0.99)  # a bump has formed
         ((2, 5, 1), True)
-        >>> bool((found.bound <= found.uniform).all()), found.kurtosis[0, -1, 0].round(1).tolist()
+        >>> bool((gates.bound <= gates.uniform).all()), gates.kurtosis[0, -1, 0].round(1).tolist()
         (True, [-1.7, -1.8])
     """
     require_trajectory(trajectory)
@@ -152,15 +152,16 @@ def gates_along(
             f"The task sweeps {swept} values and the trajectory has {members} members. "
             "Give the task that the trajectory was computed for."
         )
+    # Members of a sweep have tasks of their own; otherwise all members share one.
     parts = []
     for rows in [slice(None)] if swept is None else [slice(m, m + 1) for m in range(members)]:
-        one = task if swept is None else member_of(task, rows.start)
-        parts.append(_one_task(one, fields[rows], bias[rows], counted[rows], reference, num, seed))
-    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    sound = np.isfinite(fields).all(axis=-1) & np.isfinite(bias)
+        own = task if swept is None else member_of(task, rows.start)
+        parts.append(_one_task(own, fields[rows], bias[rows], counted[rows], reference, num, seed))
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    finite = np.isfinite(fields).all(axis=-1) & np.isfinite(bias)
     times = trajectory.times[..., :-1] if reference == "next" else trajectory.times
-    found = _without_bad(found, sound, counted, reference)
-    return GateHistory(times=times, priors=tuple(task.priors), reference=reference, **found)
+    arrays = _mask_undefined(arrays, finite, counted, reference)
+    return GateHistory(times=times, priors=tuple(task.priors), reference=reference, **arrays)
 
 
 def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -169,7 +170,7 @@ def _fields(trajectory: Trajectory, biases: Any) -> tuple[np.ndarray, np.ndarray
     fields = weights.reshape(*weights.shape[:3], -1).astype(np.float64)
     bias = np.asarray(trajectory.series.get("biases", np.zeros(fields.shape[:3])), np.float64)
     if biases is not None:
-        fixed = Row(hint="Give one number a neuron.").check("biases", biases)
+        fixed = Row(hint="Give one number per neuron.").check("biases", biases)
         if fixed.shape != (fields.shape[2],):
             raise InputError(
                 f"`biases` has {fixed.size} numbers for {fields.shape[2]} neurons. Give one per "
@@ -197,23 +198,24 @@ def _one_task(
     flat, offsets = rows.reshape(-1, lead[2], size), np.swapaxes(bias, 1, 2).reshape(-1, lead[2])
     mask = np.repeat(counted, lead[1], axis=0)
     classes = [
-        _one_class(one, flat, offsets, mask, reference, num, (seed, c))
-        for c, one in enumerate(task.stimuli)
+        _one_class(stimulus, flat, offsets, mask, reference, num, (seed, index))
+        for index, stimulus in enumerate(task.stimuli)
     ]
     priors = np.asarray(task.priors)
 
     def mean(name: str) -> np.ndarray:
-        return np.tensordot(priors, np.stack([one[name] for one in classes]), 1)
+        return np.tensordot(priors, np.stack([values[name] for values in classes]), 1)
 
     def error(name: str) -> np.ndarray:
-        return np.sqrt(np.tensordot(priors**2, np.stack([one[name] ** 2 for one in classes]), 1))
+        squares = np.stack([values[name] ** 2 for values in classes])
+        return np.sqrt(np.tensordot(priors**2, squares, 1))
 
     def back(values: np.ndarray) -> np.ndarray:
         """From (member × neuron, time) to (member, time, neuron)."""
         return np.swapaxes(values.reshape(*lead[:2], *values.shape[1:]), 1, 2)
 
     def each(name: str) -> np.ndarray:
-        return np.stack([back(one[name]) for one in classes], axis=-1)
+        return np.stack([back(values[name]) for values in classes], axis=-1)
 
     flips = np.where(mask[:, :-1], 1 - mean("next"), 0.0).sum(axis=1)
     return {
@@ -223,9 +225,7 @@ def _one_task(
         "uniform": mean("uniform").reshape(lead[:2]),
         "uniform_error": error("uniform_error").reshape(lead[:2]),
         "bound": np.maximum(1 - flips, 0.0).reshape(lead[:2]),
-        "kurtosis": each("kurtosis"),
-        "kurtosis_error": each("kurtosis_error"),
-        "variances": each("variances"),
+        **{name: each(name) for name in ("kurtosis", "kurtosis_error", "variances")},
     }
 
 
@@ -240,26 +240,33 @@ def _one_class(
 ) -> dict[str, np.ndarray]:
     """Everything under one class, for fields (field, time, size)."""
     stimulus.require_one("for gates along a run")
-    covariance = Covariances(stimulus)
-    seen = covariance.times(fields.reshape(-1, fields.shape[2])).reshape(fields.shape)
-    variances = np.einsum("fti,fti->ft", fields, seen)
-    found: dict[str, Any] = {
+    images = stimulus.covariance_product(fields.reshape(-1, fields.shape[2])).reshape(fields.shape)
+    variances = np.einsum("fti,fti->ft", fields, images)
+    gaussian = _by_covariance(fields, images, bias, reference)
+    result: dict[str, Any] = {"variances": variances, "gaussian": gaussian}
+    given = {
+        "fields": fields,
+        "bias": bias,
+        "mask": mask,
         "variances": variances,
-        "gaussian": _by_covariance(fields, seen, bias, reference),
+        "shift": stimulus.mean() * fields.sum(axis=2),
+        "reference": reference,
     }
-    shift = stimulus.mean() * fields.sum(axis=2)
-    patterns_listed = stimulus.num_atoms if stimulus.has_atoms else None
-    if patterns_listed is not None and patterns_listed <= MOST_ATOMS:
+    if stimulus.has_atoms and (stimulus.num_atoms or 0) <= MOST_ATOMS:
         patterns, weights = stimulus.atoms()
         with jax.enable_x64(True):
-            sums = _tally(
-                fields, bias, mask, variances, shift, patterns, weights, reference=reference
-            )
-        found |= _probabilities(sums, np.inf)
+            result |= _probabilities(_tally(**given, x=patterns, weights=weights), np.inf)
     elif num:
-        found |= _probabilities(
-            _drawn(stimulus, fields, bias, mask, variances, shift, num, seed, reference), num
-        )
+        piece = min(num, max(16, LARGEST_PIECE // bias.size))
+        pieces = -(-num // piece)
+        total: dict[str, Any] = dict.fromkeys(SUMS, 0.0)
+        with jax.enable_x64(False):
+            key = jax.random.fold_in(as_key(seed[0]), seed[1])
+            weights = np.full(piece, 1 / (piece * pieces))
+            for own in jax.random.split(key, pieces):
+                sums = _tally(**given, x=stimulus.sample(own, piece), weights=weights)
+                total = {name: total[name] + np.asarray(sums[name], np.float64) for name in SUMS}
+        result |= _probabilities(total, num)
     else:
         every = np.full(fields.shape[:2], np.nan)
         missing = {
@@ -269,67 +276,37 @@ def _one_class(
             "kurtosis": every,
         }
         for name, values in missing.items():
-            found |= {name: values, f"{name}_error": values}
+            result |= {name: values, f"{name}_error": values}
+    # Closed forms take the place of what was estimated.
     if stimulus.elliptical and stimulus.sign_symmetric and not bias.any():
-        found |= {
-            "agreement": found["gaussian"],
-            "agreement_error": np.zeros_like(found["gaussian"]),
-        }
-        found["next"] = _by_covariance(fields, seen, bias, "next")
+        result |= {"agreement": gaussian, "agreement_error": np.zeros_like(gaussian)}
+        result["next"] = _by_covariance(fields, images, bias, "next")
     if (exact := stimulus.projection_kurtosis(fields)) is not None:
-        found |= {"kurtosis": exact, "kurtosis_error": np.zeros_like(exact)}
-    return found
+        result |= {"kurtosis": exact, "kurtosis_error": np.zeros_like(exact)}
+    return result
 
 
 def _by_covariance(
-    fields: np.ndarray, seen: np.ndarray, bias: np.ndarray, reference: str
+    fields: np.ndarray, images: np.ndarray, bias: np.ndarray, reference: str
 ) -> np.ndarray:
-    """1 − arccos(correlation)/π, for elliptical laws; nan with biases."""
+    """1 − arccos(correlation)/π, exact for elliptical data, from fields w and Σw; nan with biases."""
     if reference == "next":
-        fields, seen, others, theirs = fields[:, :-1], seen[:, :-1], fields[:, 1:], seen[:, 1:]
+        others, other_images = fields[:, 1:], images[:, 1:]
+        fields, images = fields[:, :-1], images[:, :-1]
     else:
         at = slice(0, 1) if reference == "first" else slice(-1, None)
-        others, theirs = fields[:, at], seen[:, at]
-    # From |u − v| and |u + v| of vectors of unit length: arccos would lose half of the digits near
-    # one.
-    one, other = (
-        np.sqrt(np.maximum((a * b).sum(axis=2), 0)) for a, b in ((fields, seen), (others, theirs))
+        others, other_images = fields[:, at], images[:, at]
+    # From |u − v| and |u + v| of vectors of unit length: arccos loses half of the digits near one.
+    length, other = (
+        np.sqrt(np.maximum((a * b).sum(axis=2), 0))[..., None]
+        for a, b in ((fields, images), (others, other_images))
     )
     with np.errstate(invalid="ignore", divide="ignore"):
-        u, v = fields / one[..., None], others / other[..., None]
-        su, sv = seen / one[..., None], theirs / other[..., None]
+        u, v, su, sv = fields / length, others / other, images / length, other_images / other
         apart = np.sqrt(np.maximum(((u - v) * (su - sv)).sum(axis=2), 0))
         together = np.sqrt(np.maximum(((u + v) * (su + sv)).sum(axis=2), 0))
-        found = 1 - 2 / np.pi * np.arctan2(apart, together)
-    return np.where(bias.any(), np.nan, found)
-
-
-def _drawn(
-    stimulus: Stimulus,
-    fields: np.ndarray,
-    bias: np.ndarray,
-    mask: np.ndarray,
-    variances: np.ndarray,
-    shift: np.ndarray,
-    num: int,
-    seed: tuple[int, int],
-    reference: str,
-) -> dict[str, np.ndarray]:
-    """Means over draws, in pieces of one size."""
-    piece = min(num, max(16, LARGEST_PIECE // bias.size))
-    pieces = -(-num // piece)
-    total: dict[str, np.ndarray] = {}
-    with jax.enable_x64(False):
-        key = jax.random.fold_in(as_key(seed[0]), seed[1])
-        weights = np.full(piece, 1 / (piece * pieces))
-        for own in jax.random.split(key, pieces):
-            x = stimulus.sample(own, piece)
-            sums = _tally(fields, bias, mask, variances, shift, x, weights, reference=reference)
-            total = {
-                name: total.get(name, 0.0) + np.asarray(value, np.float64)
-                for name, value in sums.items()
-            }
-    return total
+        agreement = 1 - 2 / np.pi * np.arctan2(apart, together)
+    return np.where(bias.any(), np.nan, agreement)
 
 
 @functools.partial(jax.jit, static_argnames="reference")
@@ -344,7 +321,7 @@ def _tally(
     *,
     reference: str,
 ) -> dict[str, jax.Array]:
-    """Weighted sums over stimuli (draw, size) of what is asked of fields (field, time, size)."""
+    """Weighted sums over inputs x, (input, size), for fields (field, time, size)."""
     s = jnp.einsum("fti,pi->ftp", fields, x, precision=jax.lax.Precision.HIGHEST)
     gate = s + bias[..., None] >= 0
     following = gate[:, :-1] == gate[:, 1:]
@@ -355,52 +332,47 @@ def _tally(
     # Same at all counted records: no change between two of them.
     steady = jnp.all(following | ~mask[:, :-1, None], axis=1)
     square = (s - shift[..., None]) ** 2 / jnp.where(variances > 0, variances, 1.0)[..., None]
-    return {
-        "agreement": same @ weights,
-        "next": following @ weights,
-        "uniform": steady @ weights,
-        "fourth": square**2 @ weights,
-        "eighth": square**4 @ weights,
-    }
+    each = (same, following, steady, square**2, square**4)
+    return {name: values @ weights for name, values in zip(SUMS, each, strict=True)}
 
 
 def _probabilities(sums: Any, num: float) -> dict[str, np.ndarray]:
     """Probabilities and kurtosis with standard errors, from means over `num` samples."""
-    found = {}
+    sampled = not math.isinf(num)
+    result = {}
     for name in ("agreement", "next", "uniform"):
         p = np.clip(np.asarray(sums[name], np.float64), 0, 1)
-        # With one more of each, so that an error is stated also where all draws agree.
-        error = (
-            0.0
-            if math.isinf(num)
-            else np.sqrt((p * num + 1) * ((1 - p) * num + 1) / (num + 2) ** 3)
-        )
-        found |= {name: p, f"{name}_error": np.broadcast_to(error, p.shape)}
+        # With one more of each, so that the error is not zero where all samples agree.
+        error = np.sqrt((p * num + 1) * ((1 - p) * num + 1) / (num + 2) ** 3) if sampled else 0.0
+        result |= {name: p, f"{name}_error": np.broadcast_to(error, p.shape)}
     fourth, eighth = (np.asarray(sums[name], np.float64) for name in ("fourth", "eighth"))
-    spread = 0.0 if math.isinf(num) else np.sqrt(np.maximum(eighth - fourth**2, 0) / num)
-    return found | {"kurtosis": fourth - 3, "kurtosis_error": np.broadcast_to(spread, fourth.shape)}
+    error = np.sqrt(np.maximum(eighth - fourth**2, 0) / num) if sampled else 0.0
+    return result | {
+        "kurtosis": fourth - 3,
+        "kurtosis_error": np.broadcast_to(error, fourth.shape),
+    }
 
 
-def _without_bad(
-    found: dict[str, np.ndarray], sound: np.ndarray, counted: np.ndarray, reference: str
+def _mask_undefined(
+    arrays: dict[str, np.ndarray], finite: np.ndarray, counted: np.ndarray, reference: str
 ) -> dict[str, np.ndarray]:
-    """Put nan where a field that takes part is not finite; no kurtosis where it is zero."""
+    """Put nan where a field that takes part is not finite, and no kurtosis where it is zero."""
     if reference == "next":
-        pair = sound[:, :-1] & sound[:, 1:]
+        pair = finite[:, :-1] & finite[:, 1:]
     else:
-        pair = sound & (sound[:, :1] if reference == "first" else sound[:, -1:])
-    whole = (sound | ~counted[:, :, None]).all(axis=1)
-    some = sound & (found["variances"] > 0).all(axis=-1)
-    keep = {
+        pair = finite & (finite[:, :1] if reference == "first" else finite[:, -1:])
+    throughout = (finite | ~counted[:, :, None]).all(axis=1)
+    varies = (finite & (arrays["variances"] > 0).all(axis=-1))[..., None]
+    defined = {
         "agreement": pair,
         "gaussian": pair,
-        "uniform": whole,
-        "bound": whole,
-        "kurtosis": some[..., None],
+        "uniform": throughout,
+        "bound": throughout,
+        "kurtosis": varies,
     }
-    clean = dict(found)
-    for name, good in keep.items():
+    masked = dict(arrays)
+    for name, where in defined.items():
         for key in (name, f"{name}_error"):
-            if key in clean:
-                clean[key] = np.where(good, clean[key], np.nan)
-    return clean
+            if key in masked:
+                masked[key] = np.where(where, masked[key], np.nan)
+    return masked

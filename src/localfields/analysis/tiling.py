@@ -77,8 +77,7 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
     if chosen.shape != lead or chosen.dtype != bool:
         raise InputError(
             f"`which` must be booleans of shape {lead}, got {chosen.dtype} of shape "
-            f"{chosen.shape}. "
-            "Leave it out to use all fields."
+            f"{chosen.shape}. Leave it out to use all fields."
         )
     shape = values.shape[values.ndim - axes :]
     prints = np.zeros((*lead, int(np.prod(shape))), bool)

@@ -101,8 +101,7 @@ class Baseline(Spec):
         if rank < self.components:
             raise InputError(
                 f"{self.components} components cannot be fitted to samples of {rank} independent "
-                "directions. "
-                f"Use at most {rank}."
+                f"directions. Use at most {rank}."
             )
 
 

@@ -164,8 +164,7 @@ class Marginal(Spec):
         if bad.size:
             raise InputError(
                 "No Gaussian copula with this marginal has a correlation of "
-                f"{float(bad.flat[0]):g}. "
-                f"Ask for values between {least:.4g} and 1."
+                f"{float(bad.flat[0]):g}. Ask for values between {least:.4g} and 1."
             )
         return self._latent(wanted)
 
@@ -280,8 +279,7 @@ def latent_row(law: Marginal, wanted: np.ndarray) -> np.ndarray:
     if smallest < -1e-9:
         raise InputError(
             "No Gaussian copula with this marginal has the wanted correlations: the latent row has "
-            f"an eigenvalue of {smallest:.3g}. Ask for weaker or more slowly varying "
-            "correlations, or use "
-            "another marginal."
+            f"an eigenvalue of {smallest:.3g}. Ask for weaker or more slowly varying correlations, "
+            "or use another marginal."
         )
     return row

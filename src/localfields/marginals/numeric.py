@@ -46,8 +46,7 @@ class TabulatedLaw(SymmetricLaw):
             if isinstance(value, Tracer):
                 raise InputError(
                     f"`{name}` of {type(self).__name__} must be known before compilation, got a "
-                    "traced value. "
-                    "Create the marginal outside jit and pass it in."
+                    "traced value. Create the marginal outside jit and pass it in."
                 )
         above = GRID[len(GRID) // 2 + 1 :]
         v, delta = (
@@ -222,8 +221,7 @@ class Tabulated(Marginal):
             got = f"shape {values.shape}" if wrong_shape else "nan or infinite values"
             raise InputError(
                 f"The quantile function returned {got}. It must return one finite number for each "
-                "u; "
-                "check it near 0 and 1."
+                "u; check it near 0 and 1."
             )
         return cls(np.maximum.accumulate(values) if _nearly_rising(values) else values)
 

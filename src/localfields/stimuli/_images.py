@@ -38,17 +38,15 @@ class Images:
     def __repr__(self) -> str:
         if self.embedded:
             return "None"
-        return (
-            repr(list(self.files))
-            if self.files
-            else f"<{len(self.arrays)} images, {self.sha256[:12]}>"
-        )
+        if self.files:
+            return repr(list(self.files))
+        return f"<{len(self.arrays)} images, {self.sha256[:12]}>"
 
     def planes(self) -> list[np.ndarray]:
         """Luminance of every image, (height, width), in float64."""
         if self.arrays is not None:
-            return [_luminance(one) for one in self.arrays]
-        return [_opened(path) for path in (_shipped() if self.embedded else self.files)]
+            return [_luminance(array) for array in self.arrays]
+        return [_open_image(path) for path in (_shipped() if self.embedded else self.files)]
 
 
 _GIVEN: weakref.WeakValueDictionary[str, Images] = weakref.WeakValueDictionary()
@@ -56,35 +54,30 @@ _GIVEN: weakref.WeakValueDictionary[str, Images] = weakref.WeakValueDictionary()
 
 @dataclasses.dataclass(frozen=True)
 class ImageData(Kind):
-    """The kind of a field that holds images."""
+    """A field that holds images."""
 
     per_class: ClassVar[bool] = True
     metavar = "FOLDER | FILE"
 
     def check(self, name: str, value: Any) -> Images:
-        """Return the images, or refuse."""
+        """Return the images."""
         if isinstance(value, Images):
             return value
         if isinstance(value, dict):
-            return _again(name, value)
+            return _from_json(name, value)
         if value is None or (isinstance(value, str) and value in ("", "embedded")):
             return _from_files(name, (), True)
         if isinstance(value, (str, os.PathLike)):
-            return _from_files(name, _listed(name, os.fspath(value)), False)
-        if (
-            isinstance(value, Sequence)
-            and value
-            and all(isinstance(one, (str, os.PathLike)) for one in value)
-        ):
-            return _from_files(name, tuple(os.fspath(one) for one in value), False)
+            return _from_files(name, _list_files(name, os.fspath(value)), False)
+        paths = value if isinstance(value, Sequence) else ()
+        if paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
+            return _from_files(name, tuple(os.fspath(path) for path in paths), False)
         return _from_arrays(name, value)
 
     def encode(self, value: Images) -> dict[str, Any]:
         """The JSON form: names and checksum."""
-        return {
-            "files": "embedded" if value.embedded else list(value.files),
-            "sha256": value.sha256,
-        }
+        files = "embedded" if value.embedded else list(value.files)
+        return {"files": files, "sha256": value.sha256}
 
     def text(self, value: Any) -> str:
         """The default as the command line has it."""
@@ -105,12 +98,11 @@ ImagesField = Field[
 ]
 
 
-def _again(name: str, plain: dict[str, Any]) -> Images:
+def _from_json(name: str, plain: dict[str, Any]) -> Images:
     files, wanted = plain.get("files"), plain.get("sha256")
-    listed = files == "embedded" or (
-        isinstance(files, list) and all(isinstance(one, str) for one in files)
-    )
-    if not listed or not isinstance(wanted, str):
+    embedded = files == "embedded"
+    are_names = isinstance(files, list) and all(isinstance(path, str) for path in files)
+    if not (embedded or are_names) or not isinstance(wanted, str):
         raise InputError(
             f"`{name}` must be an object with `files` and `sha256`, or the name of a folder, got "
             f"{show(plain)}."
@@ -122,33 +114,32 @@ def _again(name: str, plain: dict[str, Any]) -> Images:
                 "Save them as files and give their folder."
             )
         return _GIVEN[wanted]
-    found = _from_files(name, () if files == "embedded" else tuple(files), files == "embedded")
-    if found.sha256 != wanted:
+    images = _from_files(name, () if embedded else tuple(files), embedded)
+    if images.sha256 != wanted:
         raise InputError(
-            f"The images of `{name}` have changed since this was computed ({found.sha256[:12]} "
-            "instead of "
-            f"{wanted[:12]}). Restore the old files, or give the new ones by name."
+            f"The images of `{name}` have changed since this was computed ({images.sha256[:12]} "
+            f"instead of {wanted[:12]}). Restore the old files, or give the new ones by name."
         )
-    return found
+    return images
 
 
 def _shipped() -> tuple[str, ...]:
     """The photographs that come with scikit-learn, found without importing it."""
-    found = importlib.util.find_spec("sklearn")
-    assert found is not None and found.submodule_search_locations is not None
-    folder = Path(found.submodule_search_locations[0]) / "datasets" / "images"
-    return tuple(str(folder / one) for one in ("china.jpg", "flower.jpg"))
+    package = importlib.util.find_spec("sklearn")
+    assert package is not None and package.submodule_search_locations is not None
+    folder = Path(package.submodule_search_locations[0]) / "datasets" / "images"
+    return tuple(str(folder / file) for file in ("china.jpg", "flower.jpg"))
 
 
-def _listed(name: str, path: str) -> tuple[str, ...]:
+def _list_files(name: str, path: str) -> tuple[str, ...]:
     if not Path(path).is_dir():
         return (path,)
-    found = sorted(str(one) for one in Path(path).iterdir() if one.suffix.lower() in SUFFIXES)
-    if not found:
+    files = sorted(str(file) for file in Path(path).iterdir() if file.suffix.lower() in SUFFIXES)
+    if not files:
         raise InputError(
             f"`{name}`: there are no images in {path!r}. Their names end in {', '.join(SUFFIXES)}."
         )
-    return tuple(found)
+    return tuple(files)
 
 
 def _from_files(name: str, files: tuple[str, ...], embedded: bool) -> Images:
@@ -170,37 +161,35 @@ def _from_files(name: str, files: tuple[str, ...], embedded: bool) -> Images:
 
 def _from_arrays(name: str, value: Any) -> Images:
     try:
-        arrays = [np.asarray(one) for one in value]
+        arrays = [np.asarray(array) for array in value]
     except (TypeError, ValueError):
         raise InputError(
             f"`{name}` must be {FORMS}, got {show(value)}. "
             "Leave it out for the photographs that come with scikit-learn."
         ) from None
-    if isinstance(value, np.ndarray) and (
-        value.ndim == 2 or (value.ndim == 3 and value.shape[-1] in (3, 4))
-    ):
-        arrays = [value]  # a single image
-    for one in arrays:
-        colors = one.ndim == 3 and one.shape[-1] in (1, 3, 4)
-        if one.dtype.kind not in "biuf" or not (one.ndim == 2 or colors):
+    if isinstance(value, np.ndarray):
+        if value.ndim == 2 or (value.ndim == 3 and value.shape[-1] in (3, 4)):
+            arrays = [value]  # a single image
+    for array in arrays:
+        colors = array.ndim == 3 and array.shape[-1] in (1, 3, 4)
+        if array.dtype.kind not in "biuf" or not (array.ndim == 2 or colors):
             raise InputError(
-                f"`{name}` has an image of shape {one.shape} and type {one.dtype}. Give {FORMS}; "
-                "check the order of the axes."
+                f"`{name}` has an image of shape {array.shape} and type {array.dtype}. "
+                f"Give {FORMS}; check the order of the axes."
             )
-        if not np.isfinite(one).all():
+        if not np.isfinite(array).all():
             raise InputError(f"`{name}` has pixels that are nan or infinite. Fill the gaps.")
     if not arrays:
         raise InputError(f"`{name}` has no images. Give at least one.")
     summed = hashlib.sha256()
-    for one in arrays:
-        summed.update(f"{one.dtype.str} {one.shape}".encode())
-        summed.update(np.ascontiguousarray(one).data)
-    return _GIVEN.setdefault(
-        summed.hexdigest(), Images((), False, summed.hexdigest(), tuple(arrays))
-    )
+    for array in arrays:
+        summed.update(f"{array.dtype.str} {array.shape}".encode())
+        summed.update(np.ascontiguousarray(array).data)
+    checksum = summed.hexdigest()
+    return _GIVEN.setdefault(checksum, Images((), False, checksum, tuple(arrays)))
 
 
-def _opened(path: str) -> np.ndarray:
+def _open_image(path: str) -> np.ndarray:
     from PIL import Image
 
     try:

@@ -7,7 +7,6 @@ one piece at a time and closed again, so that no more of it is ever in memory th
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import hashlib
 import math
@@ -27,7 +26,7 @@ from ..errors import InputError, shorten, show, unknown_name
 PIECE = 2**24  # bytes of one piece: what is in memory at a time
 PART = 2**26  # bytes of a file that are mapped at a time to take single rows from
 LARGEST_WHOLE = 2**30  # bytes of what can only be read as a whole; .npy and zarr have no limit
-LARGEST_TOLD = 1024  # numbers of an array that is written out in JSON
+LARGEST_INLINE = 1024  # numbers of an array that is written out in JSON
 MOST_AXES = 4  # one of samples, three of a lattice
 SUFFIXES = (".npy", ".npz", ".mat", ".csv", ".zarr")
 SINGLE = (".npy", ".csv")  # files of one array
@@ -70,18 +69,16 @@ class Source:
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     def __repr__(self) -> str:
-        if name := self.name:
-            return repr(name)
-        return (
-            repr(self.values())
-            if self.small
-            else f"<array of shape {self.shape}, {self.sha256[:12]}>"
-        )
+        if self.path:
+            return repr(self.name)
+        if self.small:
+            return repr(self.values())
+        return f"<array of shape {self.shape}, {self.sha256[:12]}>"
 
     @property
     def small(self) -> bool:
         """Whether the numbers of an array can stand in a text."""
-        return not self.path and math.prod(self.shape) <= LARGEST_TOLD
+        return not self.path and math.prod(self.shape) <= LARGEST_INLINE
 
     def values(self) -> list[Any]:
         """All numbers as nested lists."""
@@ -94,13 +91,13 @@ class Source:
     def take(self, which: np.ndarray) -> np.ndarray:
         """The rows of these numbers, in this order; a number may come several times."""
         numbers, back = np.unique(which, return_inverse=True)  # a file is read forward
-        found = np.empty((len(numbers), *self.shape[1:]), np.dtype(self.dtype).newbyteorder("="))
+        rows = np.empty((len(numbers), *self.shape[1:]), np.dtype(self.dtype).newbyteorder("="))
         # What was touched of a mapped file stays in memory until it is closed: it is opened for a
         # part at a time.
         ends = np.flatnonzero(np.diff(numbers // max(1, PART // (self.nbytes // self.num)))) + 1
         for start, stop in zip([0, *ends], [*ends, len(numbers)], strict=True):
-            found[start:stop] = self.opened()[numbers[start:stop]]
-        return found[back.reshape(np.shape(which))]
+            rows[start:stop] = self.opened()[numbers[start:stop]]
+        return rows[back.reshape(np.shape(which))]
 
 
 def _pieces(opened: Callable[[], Any], shape: tuple[int, ...], dtype: Any) -> Iterator[np.ndarray]:
@@ -110,7 +107,7 @@ def _pieces(opened: Callable[[], Any], shape: tuple[int, ...], dtype: Any) -> It
 
 
 class StoredArray(NamedTuple):
-    """What a reader found, before its numbers were looked at."""
+    """An array as its header describes it, before its numbers are read."""
 
     variable: str
     shape: tuple[int, ...]
@@ -127,13 +124,13 @@ class Data(Kind):
     metavar = "FILE"
 
     def check(self, name: str, value: Any) -> Source | None:
-        """Return the source, or refuse."""
+        """Return the source."""
         if isinstance(value, Source):
             return value
         if self.labels and (value is None or (isinstance(value, str) and not value)):
             return None
         if isinstance(value, dict):
-            return _again(name, value, self.labels)
+            return _from_json(name, value, self.labels)
         if isinstance(value, (str, os.PathLike)):
             return read_file(name, os.fspath(value), self.labels)
         return read_array(name, value, self.labels)
@@ -144,12 +141,9 @@ class Data(Kind):
             return None
         if value.small:
             return {"values": value.values(), "dtype": value.dtype}
-        where = (
-            {"path": value.path, "variable": value.variable}
-            if value.path
-            else {"shape": list(value.shape)}
-        )
-        return {**where, "sha256": value.sha256}
+        if value.path:
+            return {"path": value.path, "variable": value.variable, "sha256": value.sha256}
+        return {"shape": list(value.shape), "sha256": value.sha256}
 
     def text(self, value: Any) -> str:
         """As it is typed: the name of a file; an array of this process has none."""
@@ -164,8 +158,8 @@ LabelsField = Field[Source | None, DataLike | None]
 _GIVEN: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
 
 
-def _again(name: str, plain: dict[str, Any], labels: bool) -> Source:
-    """The source of a JSON form: the numbers must be those of then."""
+def _from_json(name: str, plain: dict[str, Any], labels: bool) -> Source:
+    """The source of a JSON form, if its numbers have not changed since."""
     if "values" in plain:
         kind = str(plain.get("dtype", "<f8"))
         try:
@@ -186,19 +180,18 @@ def _again(name: str, plain: dict[str, Any], labels: bool) -> Source:
         if wanted not in _GIVEN:
             raise InputError(
                 f"`{name}` refers to an array (checksum {wanted[:12]}) that is not in this "
-                "process. "
-                "Save it with `np.save` and give the file's name."
+                "process. Save it with `np.save` and give the file's name."
             )
         return _GIVEN[wanted]
     variable = plain.get("variable") or ""
-    found = read_file(name, f"{plain['path']}:{variable}" if variable else plain["path"], labels)
-    if found.sha256 != wanted:
+    source = read_file(name, f"{plain['path']}:{variable}" if variable else plain["path"], labels)
+    if source.sha256 != wanted:
         raise InputError(
             f"`{name}`: the file {plain['path']} has changed since this was computed "
-            f"({found.sha256[:12]} "
+            f"({source.sha256[:12]} "
             f"instead of {wanted[:12]}). Restore the old file, or give the new one by name."
         )
-    return found
+    return source
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -216,13 +209,13 @@ def read_array(name: str, value: Any, labels: bool = False) -> Source:
             f"{ONE_A_ROW}"
         )
     array = np.ascontiguousarray(array)
-    found = _checked(name, "", StoredArray("", array.shape, array.dtype, lambda: array), labels)
-    return _GIVEN.setdefault(found.sha256, found)
+    source = _checked(name, "", StoredArray("", array.shape, array.dtype, lambda: array), labels)
+    return _GIVEN.setdefault(source.sha256, source)
 
 
-def _checked(name: str, path: str, found: StoredArray, labels: bool) -> Source:
-    """Look at all numbers once, a piece at a time, and refuse what is no data."""
-    variable, shape, dtype, opened = found
+def _checked(name: str, path: str, array: StoredArray, labels: bool) -> Source:
+    """Read all numbers once, a piece at a time: shape, type, range and checksum."""
+    variable, shape, dtype, opened = array
     dtype, shape = np.dtype(dtype), tuple(int(n) for n in shape)
     where = f" in {path}" if path else ""
     if dtype.kind not in "biuf":
@@ -257,8 +250,7 @@ def _checked(name: str, path: str, found: StoredArray, labels: bool) -> Source:
     if missing:
         raise InputError(
             f"`{name}` has {missing} values that are nan or infinite, of "
-            f"{math.prod(shape)}{where}. "
-            "Drop those samples, or fill the gaps."
+            f"{math.prod(shape)}{where}. Drop those samples, or fill the gaps."
         )
     if low == high:
         raise InputError(
@@ -291,16 +283,27 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
     except (OSError, ValueError) as error:
         raise InputError(
             f"`{name}`: {path!r} cannot be read "
-            f"({shorten(getattr(error, 'strerror', None) or error)}). "
-            "Check its name and folder."
+            f"({shorten(getattr(error, 'strerror', None) or error)}). Check its name and folder."
         ) from None
     if not state.st_size:
         raise InputError(f"`{name}`: the file {path!r} is empty.")
     key = (os.path.abspath(path), variable, labels, state.st_size, _last_change(path))
-    found = _FILES.get(key)  # a file that has not changed is not looked through again
-    if found is None or found.path != path:
-        found = _FILES[key] = _read(name, path, variable, labels, state.st_size)
-    return found
+    source = _FILES.get(key)  # a file that has not changed is not read again
+    if source is not None and source.path == path:
+        return source
+    try:
+        array = READERS[suffix](name, path, variable)
+        source = _FILES[key] = _checked(name, path, array, labels)
+    except InputError:
+        raise
+    except MemoryError:
+        _too_large(name, path, state.st_size)
+    except Exception as error:  # whatever a library makes of a broken file
+        raise InputError(
+            f"`{name}`: {path!r} is not a valid {suffix} file ({type(error).__name__}: "
+            f"{shorten(error, 100)})."
+        ) from None
+    return source
 
 
 def _last_change(path: str) -> int:
@@ -310,21 +313,6 @@ def _last_change(path: str) -> int:
 
 
 _FILES: weakref.WeakValueDictionary[tuple[Any, ...], Source] = weakref.WeakValueDictionary()
-
-
-def _read(name: str, path: str, variable: str, labels: bool, size: int) -> Source:
-    suffix = Path(path).suffix.lower()
-    try:
-        return _checked(name, path, READERS[suffix](name, path, variable), labels)
-    except InputError:
-        raise
-    except MemoryError:
-        _too_large(name, path, size)
-    except Exception as error:  # whatever a library makes of a broken file
-        raise InputError(
-            f"`{name}`: {path!r} is not a valid {suffix} file ({type(error).__name__}: "
-            f"{shorten(error, 100)})."
-        ) from None
 
 
 def _too_large(name: str, path: str, size: int) -> NoReturn:
@@ -361,13 +349,13 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     return read[version](file)
 
 
-def _choose(name: str, path: str, variable: str, known: list[str], usual: tuple[str, ...]) -> str:
+def _choose(path: str, variable: str, known: list[str], usual: tuple[str, ...]) -> str:
     """The variable meant: the one named, the only one, or the one of a usual name."""
     if variable:
         if variable not in known:
             raise unknown_name(f"variable in {path}", variable, known)
         return variable
-    likely = known if len(known) == 1 else [one for one in known if one in usual]
+    likely = known if len(known) == 1 else [array for array in known if array in usual]
     if len(likely) != 1:
         raise InputError(
             f"{path} contains "
@@ -384,28 +372,22 @@ def _npz(name: str, path: str, variable: str) -> StoredArray:
             if member.endswith(".npy"):
                 with archive.open(member) as file:
                     headers[member.removesuffix(".npy")] = _header(file)
-    several = [one for one, (shape, _, _) in headers.items() if len(shape) >= 2]
-    chosen = _choose(
-        name, path, variable, list(headers) if variable else several or list(headers), ("x", "data")
-    )
+    planes = [array for array, (shape, _, _) in headers.items() if len(shape) >= 2]
+    known = list(headers) if variable or not planes else planes
+    chosen = _choose(path, variable, known, ("x", "data"))
     shape, _, dtype = headers[chosen]
     if dtype.hasobject:
         _no_objects(name, path, "pickled objects")
-    if (
-        math.prod(shape) * dtype.itemsize > LARGEST_WHOLE
-    ):  # asked of the header, as an archive may unpack to anything
+    # Asked of the header, as an archive may unpack to anything.
+    if math.prod(shape) * dtype.itemsize > LARGEST_WHOLE:
         _too_large(name, path, math.prod(shape) * dtype.itemsize)
     with np.load(path, allow_pickle=False) as archive:
         array = np.ascontiguousarray(archive[chosen])
     return StoredArray(variable, array.shape, array.dtype, lambda: array)
 
 
-PLAIN_MATLAB = {
-    "double",
-    "single",
-    "logical",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-}
+PLAIN_MATLAB = {"double", "single", "logical"}
+PLAIN_MATLAB |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 def _mat(name: str, path: str, variable: str) -> StoredArray:
@@ -417,12 +399,12 @@ def _mat(name: str, path: str, variable: str) -> StoredArray:
                 f"`{name}`: {path!r} is a .mat file of version 7.3, which cannot be read. "
                 "In Matlab, save(…, '-v7'); or convert it to .npy."
             )
-    listed = {one: (shape, kind) for one, shape, kind in scipy.io.whosmat(path)}
-    plain = [one for one, (_, kind) in listed.items() if kind in PLAIN_MATLAB]
+    listed = {array: (shape, kind) for array, shape, kind in scipy.io.whosmat(path)}
+    plain = [array for array, (_, kind) in listed.items() if kind in PLAIN_MATLAB]
     if not plain or (variable in listed and variable not in plain):
         kinds = ", ".join(sorted({kind for _, kind in listed.values()})) or "nothing"
         _no_objects(name, path, listed[variable][1] if variable in listed else kinds)
-    chosen = _choose(name, path, variable, plain, ("x", "data", "X"))
+    chosen = _choose(path, variable, plain, ("x", "data", "X"))
     size = math.prod(listed[chosen][0]) * 8
     if size > LARGEST_WHOLE:
         _too_large(name, path, size)
@@ -437,27 +419,22 @@ def _csv(name: str, path: str, variable: str) -> StoredArray:
     with open(path, encoding="utf-8-sig") as file:
         first = file.readline()
         named = not _numeric(first)
-        widths: collections.Counter[int] = collections.Counter()
-        rows = []
+        rows: list[np.ndarray] = []
         for place, line in enumerate(file if named else (first, *file), start=2 if named else 1):
             if not line.strip():
                 continue
             parts = line.split(",")
-            widths[len(parts)] += 1
-            if len(widths) > 1:
-                width = widths.most_common(1)[0][0]
+            if rows and len(parts) != len(rows[0]):
                 raise InputError(
                     f"`{name}`: line {place} of {path!r} has {len(parts)} numbers, and the lines "
-                    f"before it have {width}. "
-                    "Give one sample per line, sites joined by commas."
+                    f"before it have {len(rows[0])}. Give one sample per line, sites joined by commas."
                 )
             try:
                 rows.append(np.array(parts, dtype=np.float64))
             except ValueError:
                 raise InputError(
                     f"`{name}`: line {place} of {path!r} is not numbers joined by commas: "
-                    f"{shorten(line, 40)!r}. "
-                    "Only the first line may hold names."
+                    f"{shorten(line, 40)!r}. Only the first line may hold names."
                 ) from None
     array = np.stack(rows) if rows else np.zeros((0, 0))
     return StoredArray("", array.shape, array.dtype, lambda: array)
@@ -467,7 +444,7 @@ def _numeric(line: str) -> bool:
     try:
         return bool([float(part) for part in line.split(",")])
     except ValueError:
-        return not any(character.isalpha() for character in line)  # a broken number is told as one
+        return not any(character.isalpha() for character in line)  # a broken number, not a name
 
 
 def _zarr(name: str, path: str, variable: str) -> StoredArray:
@@ -477,16 +454,16 @@ def _zarr(name: str, path: str, variable: str) -> StoredArray:
         raise InputError(
             f"`{name}`: reading {path!r} needs zarr. Install it with: pip install zarr"
         ) from None
-    found: Any = zarr.open(store=path, mode="r")
-    array = found if hasattr(found, "oindex") else None  # or a group of arrays
+    stored: Any = zarr.open(store=path, mode="r")
+    array = stored if hasattr(stored, "oindex") else None  # or a group of arrays
     if array is None or variable:
-        keys = [] if array is not None else sorted(found.array_keys())
-        array = found[_choose(name, path, variable, keys, ("x", "data"))]
+        keys = [] if array is not None else sorted(stored.array_keys())
+        array = stored[_choose(path, variable, keys, ("x", "data"))]
     return StoredArray(variable, array.shape, array.dtype, lambda: _Zarr(array))
 
 
 class _Zarr:
-    """A zarr array that takes row numbers like a numpy one."""
+    """A zarr array that takes row indices as a numpy array does."""
 
     def __init__(self, array: Any):
         self.array = array

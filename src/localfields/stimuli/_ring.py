@@ -49,8 +49,7 @@ def enumerate_states(n: int) -> np.ndarray:
     if not 1 <= n <= MOST_ENUMERATED:
         raise InputError(
             f"States can be listed for 1 to {MOST_ENUMERATED} sites, got {n}. For larger Ising "
-            "rings "
-            "use `lf.stimuli.Ising.gated_mean`."
+            "rings use `lf.stimuli.Ising.gated_mean`."
         )
     return (1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)[::-1][None, :]) & 1)).astype(np.int8)
 
@@ -148,8 +147,7 @@ def frustrated(coupling: float, size: int) -> str:
         return ""
     return (
         f"`coupling` of an odd ring must be at least {-STRONGEST_FRUSTRATION:g}, got {coupling:g} "
-        "on "
-        f"{size} sites. Take an even number of sites, or `meet_in_the_middle_response`."
+        f"on {size} sites. Take an even number of sites, or `meet_in_the_middle_response`."
     )
 
 

@@ -240,8 +240,7 @@ class Stimulus(Spec):
         if num * self.size > LARGEST_DRAW:
             raise InputError(
                 f"{num} samples of {self.size} sites are more numbers than one key can draw "
-                f"({LARGEST_DRAW}). "
-                "Draw in pieces, with one key each from `jax.random.split`."
+                f"({LARGEST_DRAW}). Draw in pieces, with one key each from `jax.random.split`."
             )
         self.require_one("to sample from")
         return _compiled_draw(self, as_key(key), num)

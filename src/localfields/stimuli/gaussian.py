@@ -293,8 +293,7 @@ class DenseGaussian(AbstractGaussian):
         if self.matrix.shape != (self.size, self.size):
             raise InputError(
                 f"`matrix` must have shape {(self.size, self.size)}, one row and one column per "
-                "site, "
-                f"got {self.matrix.shape}."
+                f"site, got {self.matrix.shape}."
             )
         if np.abs(self.matrix - self.matrix.T).max() > 1e-9 * np.abs(self.matrix).max():
             raise InputError("`matrix` is not symmetric. Average it with its transpose.")

@@ -95,19 +95,14 @@ class ImagePatches(Rows):
                 "Use fewer, or save patches as .npy for `Samples`."
             )
         source: Images = self.source
-        planes = [self._seen(plane) for plane in source.planes()]
-        room = np.array(
-            [
-                [max(0, n - m + 1) for n, m in zip(one.shape, self.shape, strict=True)]
-                for one in planes
-            ]
-        )
+        planes = [self._prepared(plane) for plane in source.planes()]
+        # Corners at which a patch fits, along each axis and in all, of every image.
+        room = np.maximum(np.array([plane.shape for plane in planes]) - self.shape + 1, 0)
         places = room.prod(axis=1)
         if not places.any():
             raise InputError(
                 f"A patch of {' × '.join(map(str, self.shape))} is larger than the images, "
-                f"{planes[0].shape}. "
-                "Choose a smaller `shape` or a smaller `zoom`."
+                f"{planes[0].shape}. Choose a smaller `shape` or a smaller `zoom`."
             )
         generator = np.random.default_rng(self.places)
         which = generator.choice(len(planes), self.patches, p=places / places.sum())
@@ -124,7 +119,7 @@ class ImagePatches(Rows):
         rows.setflags(write=False)
         return rows
 
-    def _seen(self, plane: np.ndarray) -> np.ndarray:
+    def _prepared(self, plane: np.ndarray) -> np.ndarray:
         """One image blurred, coarsened and normalized."""
         if self.normalize == "log":
             plane = np.log1p(plane - plane.min())

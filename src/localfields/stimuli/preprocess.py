@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,8 +40,7 @@ class Applied:
         """
         if self.backward is None:
             raise InputError(
-                "Contrast normalization has no inverse: it forgets the mean and contrast of every "
-                "sample."
+                "This step has no inverse: it drops part of every sample, such as its contrast."
             )
         return self.backward(np.asarray(rows, np.float64))
 
@@ -71,23 +70,28 @@ def fit_all(
 def apply_all(fitted: list[Applied], samples: Any, dtype: Any) -> np.ndarray:
     """Do all steps to rows, a chunk at a time, so that float64 copies stay small."""
     result = np.empty(samples.shape, dtype)
-    for start in range(0, len(samples), CHUNK):
-        rows = np.asarray(samples[start : start + CHUNK], np.float64)
+    for index, rows in enumerate(chunks(samples)):
         for step in fitted:
             rows = step(rows)
-        result[start : start + CHUNK] = rows
+        result[index * CHUNK : (index + 1) * CHUNK] = rows
     return result
+
+
+def chunks(samples: Any) -> Iterator[np.ndarray]:
+    """All rows in float64, a chunk at a time."""
+    for start in range(0, len(samples), CHUNK):
+        yield np.asarray(samples[start : start + CHUNK], np.float64)
 
 
 def moments(samples: Any, matrix: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Mean of every site, and the covariance of all pairs or the variances, in float64."""
     mean = np.zeros(samples.shape[1])
-    for start in range(0, len(samples), CHUNK):
-        mean += np.asarray(samples[start : start + CHUNK], np.float64).sum(axis=0)
+    for rows in chunks(samples):
+        mean += rows.sum(axis=0)
     mean /= len(samples)
     second = np.zeros((samples.shape[1],) * 2 if matrix else samples.shape[1])
-    for start in range(0, len(samples), CHUNK):
-        rows = np.asarray(samples[start : start + CHUNK], np.float64) - mean
+    for rows in chunks(samples):
+        rows = rows - mean
         second += rows.T @ rows if matrix else np.einsum("ns,ns->s", rows, rows)
     return mean, second / len(samples)
 
@@ -157,13 +161,13 @@ class Whiten(Preprocess):
         kept = values > self.cutoff * values[0]
         root = np.sqrt(np.where(kept, values, 1.0))
         turned = vectors if self.method == "zca" else np.eye(len(values))
-        there = (vectors * (kept / root)) @ turned.T
-        back = (turned * (kept * root)) @ vectors.T
-        return Applied(lambda rows: (rows - mean) @ there, lambda rows: rows @ back + mean)
+        forward = (vectors * (kept / root)) @ turned.T
+        backward = (turned * (kept * root)) @ vectors.T
+        return Applied(lambda rows: (rows - mean) @ forward, lambda rows: rows @ backward + mean)
 
 
-class Filter(Preprocess):
-    """What acts on every sample in the same way, as a product with a spectrum."""
+class SpectralFilter(Preprocess):
+    """A filter that acts on every sample in the same way, as a product with a spectrum."""
 
     @abc.abstractmethod
     def response(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -179,8 +183,8 @@ class Filter(Preprocess):
 
 def _filtered(rows: np.ndarray, factor: np.ndarray) -> np.ndarray:
     axes = tuple(range(1, factor.ndim + 1))
-    there = np.fft.fftn(rows.reshape(-1, *factor.shape), axes=axes) * factor
-    return np.fft.ifftn(there, axes=axes).real.reshape(rows.shape)
+    transform = np.fft.fftn(rows.reshape(-1, *factor.shape), axes=axes) * factor
+    return np.fft.ifftn(transform, axes=axes).real.reshape(rows.shape)
 
 
 def gaussian_response(shape: tuple[int, ...], sigma: float) -> np.ndarray:
@@ -192,7 +196,7 @@ def gaussian_response(shape: tuple[int, ...], sigma: float) -> np.ndarray:
     return np.exp(-(sigma**2) * square / 2)
 
 
-class LowPass(Filter):
+class LowPass(SpectralFilter):
     """A Gaussian blur around the lattice. Constants pass unchanged."""
 
     sigma: Real = number(default=1.0, low=0, symbol="σ", help="width of the blur, in sites")
@@ -202,7 +206,7 @@ class LowPass(Filter):
         return gaussian_response(shape, self.sigma)
 
 
-class DifferenceOfGaussians(Filter):
+class DifferenceOfGaussians(SpectralFilter):
     """Center minus surround, as retinal ganglion cells see: no response to a constant."""
 
     center: Real = number(
@@ -217,8 +221,7 @@ class DifferenceOfGaussians(Filter):
         if np.any(np.asarray(self.surround) <= np.asarray(self.center)):
             raise InputError(
                 f"`surround` must be wider than the center, got {self.surround} around "
-                f"{self.center}. "
-                "Common ratios are 1.6 to 3."
+                f"{self.center}. Common ratios are 1.6 to 3."
             )
 
     def response(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -242,11 +245,8 @@ class ContrastNormalize(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """The usual contrast, over the samples."""
-        spread = [
-            np.asarray(samples[i : i + CHUNK], np.float64).var(axis=1).sum()
-            for i in range(0, len(samples), CHUNK)
-        ]
-        least = self.floor**2 * sum(spread) / len(samples)
+        total = sum(rows.var(axis=1).sum() for rows in chunks(samples))
+        least = self.floor**2 * total / len(samples)
 
         def normalized(rows: np.ndarray) -> np.ndarray:
             mean = rows.mean(axis=1, keepdims=True)
@@ -281,9 +281,8 @@ class Saturate(Preprocess):
 
         mean, variance = moments(samples, matrix=False)
         slope = self.gain / (np.sqrt(np.mean(variance + mean**2)) or 1.0)
-        below_one = (
-            1 - np.finfo(np.float64).epsneg
-        )  # what has become ±1 comes back as the least that does
+        # What has become ±1 comes back as the least that does.
+        below_one = 1 - np.finfo(np.float64).epsneg
         return Applied(
             lambda rows: erf(slope * rows),
             lambda rows: erfinv(np.clip(rows, -below_one, below_one)) / slope,
@@ -341,13 +340,13 @@ class Wrap(Preprocess):
 
 @dataclasses.dataclass(frozen=True)
 class Steps(Kind):
-    """The kind of a field that holds steps, in their order."""
+    """A field that holds steps, in their order."""
 
     static: ClassVar[bool] = False
     metavar = "STEP+STEP+…"
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
-        """Return a tuple of steps, or refuse."""
+        """Return a tuple of steps."""
         if isinstance(value, str):
             return self.parse(name, value)
         steps = value if isinstance(value, (tuple, list)) else (value,)

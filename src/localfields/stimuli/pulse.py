@@ -198,8 +198,7 @@ class BlockPulse(Pulse):
         if any(n % self.length for n in self.shape) or all(n == self.length for n in self.shape):
             raise InputError(
                 f"`length` {self.length} does not divide the axes of {self.shape} into two blocks "
-                "or more. "
-                "Choose a proper divisor of every axis."
+                "or more. Choose a proper divisor of every axis."
             )
 
     @property

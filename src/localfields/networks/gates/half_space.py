@@ -232,7 +232,6 @@ class Directions(HalfSpaces):
         if self.values.shape[1] != math.prod(shape):
             raise InputError(
                 f"A direction has {self.values.shape[1]} numbers, and the lattice has "
-                f"{math.prod(shape)} sites. "
-                "Give one number per site, in C order."
+                f"{math.prod(shape)} sites. Give one number per site, in C order."
             )
         return jnp.asarray(self.values, working_dtype())
