@@ -68,7 +68,8 @@ class Number(Kind):
     low: float = -math.inf
     high: float = math.inf
     closed: bool = False
-    hint: str = ""
+    hint: str = ""  # what to do about a number outside of the range
+    limit: str = ""  # what to do instead of giving infinity
     static: ClassVar[bool] = False
     per_class: ClassVar[bool] = True
     shown: ClassVar[bool] = True
@@ -78,13 +79,13 @@ class Number(Kind):
     def expected(self) -> str:
         """The legal range in words."""
         if self.low == -math.inf and self.high == math.inf:
-            return "a finite number"
+            return "finite"
         if self.low == 0 and self.high == math.inf:
             return "zero or positive" if self.closed else "positive"
         word, other = ("at least", "at most") if self.closed else ("above", "below")
         ends = [f"{word} {self.low:g}"] if self.low > -math.inf else []
         ends += [f"{other} {self.high:g}"] if self.high < math.inf else []
-        return "a number " + " and ".join(ends)
+        return " and ".join(ends)
 
     def check(self, name: str, value: Any) -> Any:
         """Return a float, or a float64 array for a sweep."""
@@ -92,24 +93,27 @@ class Number(Kind):
             return value
         try:
             array = _real(value)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"`{name}` must be {self.expected}, got {show(value)}. "
-                "Give a plain number, such as 3 or 0.5."
-            ) from None
+        except (TypeError, ValueError):
+            raise InputError(f"`{name}` must be a number, got {show(value)}.") from None
+        except OverflowError:
+            raise InputError(f"`{name}` is too large for a float: {show(value)}.") from None
         if array.ndim > 1 or array.size == 0:
             raise InputError(
-                f"`{name}` must be one number, or a one-dimensional array of them to sweep, "
-                f"got an array of shape {array.shape}. Give a plain number."
+                f"`{name}` must be one number, or a one-dimensional array of numbers to sweep, "
+                f"got shape {array.shape}."
             )
         above = array >= self.low if self.closed else array > self.low
         below = array <= self.high if self.closed else array < self.high
         bad = array[~(np.isfinite(array) & above & below)]
         if bad.size:
-            raise InputError(
-                f"`{name}` must be {self.expected}, got {float(bad.flat[0])!r}. "
-                f"{self.hint or 'Give a plain number.'}"
-            )
+            number = float(bad.flat[0])
+            if math.isnan(number):
+                problem, advice = "must be a number", ""
+            elif number == math.inf and self.high == math.inf:
+                problem, advice = "must be finite", self.limit
+            else:
+                problem, advice = f"must be {self.expected}", self.hint
+            raise InputError(f"`{name}` {problem}, got {number!r}. {advice}".rstrip())
         # -0.0 and 0.0 are one number, with one digest.
         return array + 0.0 if array.ndim else float(array) + 0.0
 
@@ -118,10 +122,7 @@ class Number(Kind):
         try:
             return float(text)
         except ValueError:
-            raise InputError(
-                f"`{name}` must be {self.expected}, got {show(text)}. "
-                f"{self.hint or 'Give a plain number, such as 3 or 0.5.'}"
-            ) from None
+            raise InputError(f"`{name}` must be a number, got {show(text)}.") from None
 
     def text(self, value: Any) -> str:
         """Write 3, not 3.0."""
@@ -145,24 +146,22 @@ class Count(Kind):
 
     def check(self, name: str, value: Any) -> int:
         """Return an int."""
-        whole = _is_whole(value) or (isinstance(value, float) and value.is_integer())
-        if not whole or not self.low <= int(value) <= self.high:
-            self._reject(name, value, "Give a whole number in that range.")
-        return int(value)
+        if not (_is_whole(value) or (isinstance(value, float) and value.is_integer())):
+            raise InputError(f"`{name}` must be a whole number, got {show(value)}.")
+        number = int(value)
+        if number < self.low or number > self.high:
+            bound = f"at least {self.low}" if number < self.low else f"at most {self.high}"
+            message = f"`{name}` must be {bound}, got {show(number)}. {self.hint}"
+            raise InputError(message.rstrip())
+        return number
 
     def parse(self, name: str, text: str) -> int:
         """Read a whole number."""
         try:  # 2**60 + 1 is no float
             value = int(text) if re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text) else float(text)
         except ValueError:
-            self._reject(name, text, "Give digits.")
+            raise InputError(f"`{name}` must be a whole number, got {show(text)}.") from None
         return self.check(name, value)
-
-    def _reject(self, name: str, value: Any, advice: str) -> NoReturn:
-        raise InputError(
-            f"`{name}` must be a whole number from {self.low} to {self.high}, got {show(value)}. "
-            f"{self.hint or advice}"
-        ) from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,7 +250,7 @@ class Row(Kind):
     """A fixed array of numbers (a covariance row, a table, samples); a leaf, never swept."""
 
     axes: int | None = 1
-    hint: str = "Give a list or an array of finite numbers."
+    hint: str = ""
     least: int = 1  # how many numbers there must be
     static: ClassVar[bool] = False
     typed: ClassVar[bool] = False
@@ -264,19 +263,16 @@ class Row(Kind):
         try:
             array = _real(value)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"`{name}` must be an array of numbers, got {show(value)}. {self.hint}"
-            ) from None
+            message = f"`{name}` must be an array of numbers, got {show(value)}. {self.hint}"
+            raise InputError(message.rstrip()) from None
         if array.size < self.least or (self.axes is not None and array.ndim != self.axes):
             axes = {None: "", 1: " with one axis"}.get(self.axes, f" with {self.axes} axes")
-            raise InputError(
-                f"`{name}` must be a non-empty array{axes}, got shape {array.shape}. {self.hint}"
-            )
+            message = f"`{name}` must be a non-empty array{axes}, got shape {array.shape}. "
+            raise InputError((message + self.hint).rstrip())
         if not np.isfinite(array).all():
             count = np.sum(~np.isfinite(array))
-            raise InputError(
-                f"`{name}` must be finite throughout, got {count} nan or infinite. {self.hint}"
-            )
+            values = "1 value that is" if count == 1 else f"{count} values that are"
+            raise InputError(f"`{name}` contains {values} nan or infinite.")
         return np.asarray(array + 0.0)  # no -0.0, as above
 
     def parse(self, name: str, text: str) -> np.ndarray:
@@ -284,9 +280,8 @@ class Row(Kind):
         try:
             numbers = [float(part) for part in text.split(",")] if text else []
         except ValueError:
-            raise InputError(
-                f"`{name}` must be numbers joined by commas, got {show(text)}. {self.hint}"
-            ) from None
+            message = f"`{name}` must be numbers joined by commas, got {show(text)}. {self.hint}"
+            raise InputError(message.rstrip()) from None
         return self.check(name, numbers)
 
     def encode(self, value: Any) -> list[Any]:

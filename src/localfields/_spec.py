@@ -152,9 +152,11 @@ def number(
     help: str,
     symbol: str = "",
     hint: str = "",
+    limit: str = "",
 ) -> Any:
     """Declare a number that can be swept; bounds are open unless `closed`."""
-    return declare(Number(low, high, closed, hint), default=default, help=help, symbol=symbol)
+    kind = Number(low, high, closed, hint, limit)
+    return declare(kind, default=default, help=help, symbol=symbol)
 
 
 def derived(make: Callable[[Any], Any], *, init: Literal[False] = False) -> Any:
@@ -290,7 +292,7 @@ def _bind(cls: type[Spec], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dic
     if len(args) > len(names):
         raise InputError(
             f"{cls.__name__} takes at most {len(names)} values, got {len(args)}. "
-            + (f"They are {', '.join(names)}." if names else "It has no fields.")
+            + (f"They are {', '.join(names)}." if names else "It has no parameters.")
         )
     _check_names(cls, kwargs)
     given = dict(zip(names, args, strict=False))
@@ -305,7 +307,9 @@ def _check_names(cls: type[Spec], given: Iterable[Any]) -> None:
     names = [field.name for field in fields(cls)]
     for name in given:
         if name not in names:
-            raise unknown_name(f"field of {cls.__name__}", name, names)
+            if not names:
+                raise InputError(f"{cls.__name__} has no parameters, got {show(name)}.")
+            raise unknown_name(f"parameter of {cls.__name__}", name, names)
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -358,7 +362,7 @@ def num_members(value: Spec) -> int | None:
     if len({count for _, count in lengths}) > 1:
         counts = ", ".join(f"{name} has {count}" for name, count in lengths)
         raise InputError(
-            f"Swept numbers must be of one length, got {counts}. "
+            f"Swept numbers must have one length: {counts}. "
             "Repeat the shorter ones, one value per member."
         )
     return lengths[0][1] if lengths else None

@@ -31,7 +31,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     """
     known = sorted(known)
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    advice = f"Choose one of {', '.join(known)}." if known else "There is none to choose from."
+    advice = f"Choose one of {', '.join(known)}." if known else "There are none."
     if near:
         advice = f"Did you mean {near[0]!r}?"
     return InputError(f"Unknown {kind} {show(name)}. {advice}")

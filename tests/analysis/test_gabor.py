@@ -180,7 +180,7 @@ def test_leading_axes(rng):
     ("fields", "axes", "message"),
     (
         (np.ones(7), 1, "at least 8 sites, got shape (7,)"),
-        (np.ones((8, 8, 8)), 3, "`axes` must be a whole number from 1 to 2, got 3"),
+        (np.ones((8, 8, 8)), 3, "`axes` must be at most 2, got 3"),
         (np.full(8, np.inf), 1, "1 of 1 nan or infinite"),
     ),
 )

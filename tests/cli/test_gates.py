@@ -36,7 +36,7 @@ def test_gates_are_an_option_of_the_network(capsys):
 
 @pytest.mark.parametrize(
     "gates, words",
-    [("bumb", "Did you mean 'bump'?"), ("bump:wide=3", "Unknown field of Bump 'wide'")],
+    [("bumb", "Did you mean 'bump'?"), ("bump:wide=3", "Unknown parameter of Bump 'wide'")],
 )
 def test_mistakes_are_one_line(gates, words, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -27,7 +27,7 @@ STANDARD_TOL = 1e-12
 
 
 SCALE = Declaration(
-    Number(low=0, hint="Use 1 for a normalized law."), help="standard deviation", symbol="σ"
+    Number(low=0, hint="Use 1 for unit variance."), help="standard deviation", symbol="σ"
 )
 
 

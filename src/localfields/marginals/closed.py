@@ -107,8 +107,8 @@ class ErfNormal(Marginal):
         low=0,
         symbol="g",
         help="gain of the error function; large gains give ±1 data",
-        hint="Gain 0 is the Gaussian limit: use `Gaussian` or `.gaussian_clone()`. "
-        "Infinite gain is `TwoPoint`.",
+        hint="For the Gaussian limit, gain 0, use `Normal`.",
+        limit="For infinite gain use `TwoPoint`.",
     )
     scale: Real = declare(SCALE, default=1.0)
 
@@ -192,7 +192,7 @@ class Algebraic(SymmetricLaw):
         low=2,
         symbol="k",
         help="tail index: moments of order k and above are infinite",
-        hint="At k ≤ 2 the variance is infinite and the law cannot be normalized.",
+        hint="At k ≤ 2 the variance is infinite.",
     )
     scale: Real = declare(SCALE, default=1.0)
 

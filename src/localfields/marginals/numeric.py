@@ -76,7 +76,7 @@ class StudentT(TabulatedLaw):
         low=2,
         symbol="ν",
         help="degrees of freedom: moments of order ν and above are infinite",
-        hint="At ν ≤ 2 the variance is infinite and the law cannot be normalized.",
+        hint="At ν ≤ 2 the variance is infinite.",
     )
     scale: Real = declare(SCALE, default=1.0)
     table: np.ndarray = derived(lambda law: law.tabulate())

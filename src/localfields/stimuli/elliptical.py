@@ -75,7 +75,7 @@ class StudentT(EllipticalLaw):
         low=2,
         symbol="ν",
         help="degrees of freedom: small ν gives heavy tails",
-        hint="At ν ≤ 2 the variance is infinite and the law cannot be normalized.",
+        hint="At ν ≤ 2 the variance is infinite.",
     )
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 

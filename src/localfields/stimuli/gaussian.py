@@ -186,7 +186,8 @@ class NLGP(GaussianCopula):
         low=0,
         symbol="g",
         help="gain of the error function; large gains give ±1 data",
-        hint="Gain 0 is the Gaussian limit: use `Gaussian` or `.gaussian_clone()`.",
+        hint="For the Gaussian limit, gain 0, use `Gaussian` or `.gaussian_clone()`.",
+        limit="For ±1 data use a large gain such as 1000.",
     )
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
@@ -224,7 +225,7 @@ class Kur(GaussianCopula):
         low=2,
         symbol="k",
         help="tail index: large k gives light tails, small k heavy ones",
-        hint="At k ≤ 2 the variance is infinite and the law cannot be normalized.",
+        hint="At k ≤ 2 the variance is infinite.",
     )
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 

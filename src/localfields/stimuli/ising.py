@@ -46,7 +46,7 @@ class Ising(Stimulus):
         high=20,
         symbol="J",
         help="coupling of neighbors; positive aligns them",
-        hint="Beyond 20 the whole ring is one domain in every draw anybody will make.",
+        hint="Beyond 20 every sample is a single domain.",
     )
 
     def draw(self, key: Any, num: int) -> jax.Array:

@@ -261,8 +261,8 @@ def class_counts(task: Discrimination, batch: int, name: str = "batch") -> tuple
         counts[c] += 1
     if counts.min() < 1:
         raise InputError(
-            f"`{name}` must be large enough to hold a sample of every class, got {batch}. "
-            f"The rarest class has probability {min(task.priors):g}."
+            f"`{name}` is {batch}, which leaves no sample for the rarest class; its probability is "
+            f"{min(task.priors):g}. Use more samples."
         )
     return tuple(int(n) for n in counts)
 

@@ -249,7 +249,7 @@ def test_the_standard_error_of_weighted_samples():
         ),
         (
             lambda: Amplifier(Uniform()).derivative(0.5, 4),
-            "`order` must be a whole number from 1 to 3, got 4",
+            "`order` must be at most 3, got 4",
         ),
         (lambda: Amplifier(Uniform()).taylor(2), "must be odd, got 2"),
         (lambda: Amplifier(Uniform()).taylor(0), "`order` must be a whole number"),
