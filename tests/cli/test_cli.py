@@ -58,7 +58,7 @@ MISTAKES = {
     "sample nlgp --num 1000000000": "1000000000 samples of 40 sites",
     "sample nlgp --seed -1": "`seed` must be at least 0, got -1.",
     "sample nlgp --seed x": "`seed` must be a whole number, got 'x'.",
-    "sample nlgp --seed 1e300": "`seed` must be at most 9223372036854775807",
+    "sample nlgp --seed 1e300": "`seed` must be at most 4611686018427387904",
     "sample nlgp --out x.txt": "Cannot write x.txt: its name must end in .npz or .npy or .csv",
     "sample nlgp --out x": "Cannot write x: its name must end in .npz",
     "sample nlgp --out no/such/x.npz": "the folder no/such does not exist",
