@@ -20,9 +20,9 @@ from ..stimuli import DeadLeaves, ImagePatches
 from ..stimuli.preprocess import (
     Center,
     DifferenceOfGaussians,
-    Filter,
     Preprocess,
     Saturate,
+    SpectralFilter,
     Whiten,
     Wrap,
 )
@@ -138,7 +138,7 @@ def tuned(results: Results, method: str, world: str) -> Tuning:
 def lobes(results: Results, method: str, world: str) -> np.ndarray:
     """Subfields of every field, as it stands on its input and as it acts on the pixels before a filter."""
     fields = fields_of(results, method, world)
-    filters = [step for step in STEPS.get(world, ()) if isinstance(step, Filter)]
+    filters = [step for step in STEPS.get(world, ()) if isinstance(step, SpectralFilter)]
     seen = fields.reshape(len(fields), -1)
     for step in filters:  # symmetric, so that ⟨w, Fx⟩ = ⟨Fw, x⟩
         seen = step.fit(seen, fields.shape[1:])(seen)
