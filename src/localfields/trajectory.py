@@ -107,13 +107,15 @@ def experiment_json(
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a member ended: `ok`, `diverged` (too large), `non-finite`, and the step at which it stopped."""
+    """How a member ended: `ok`, `diverged` (too large) or `non-finite`, and at which step.
+
+    The step is -1 for a member that did not fail.
+    """
 
     kind: str
-    step: int
+    step: int = -1
 
     def __str__(self) -> str:
-        """In words."""
         return self.kind if self.kind == "ok" else f"{self.kind} at step {self.step}"
 
 

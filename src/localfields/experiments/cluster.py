@@ -1,7 +1,8 @@
-"""Runs as tasks: here, on the cores of this machine, on a Dask scheduler, or in jobs of a batch system.
+"""Runs as tasks: here, on the cores of this machine, on a Dask scheduler, or in batch jobs.
 
-The store is where they meet. A task is the text of an experiment and the folder of the store; it returns a line. A
-task whose worker died runs again elsewhere and goes on from the checkpoint that the first one left.
+They share the store. A task is the text of an experiment and the folder of the store; it returns a
+line. A task whose worker died runs again elsewhere and resumes from the checkpoint that the first
+one left.
 """
 
 from __future__ import annotations
@@ -46,73 +47,67 @@ def compute(
     on_progress: Callable[[Any], Any] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> Report:
-    """Carry out one experiment unless its result is in the store already.
+    """Run one experiment unless its result is in the store already.
 
     Args:
         text: The experiment's canonical form.
         folder: The store's.
-        modules: Names and files of modules of a user's own that define parts of it.
+        modules: Names and files of a user's own modules that define parts of it.
         on_progress: Called between chunks of training with its `Progress`.
         cancel: Called between chunks; training stops when it returns true.
 
     Returns:
-        How it ended. What goes wrong is told, not raised: one bad run must not end a sweep.
+        How it ended. Errors are reported, not raised: one bad run must not end a sweep.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()
     try:
-        _load(modules)
+        _import_modules(modules)
         store = Store(folder)
         if digest not in store:
-            found = run_or_load(Experiment.of(text), store, on_progress=on_progress, cancel=cancel)
-            if found.stopped == "cancelled":
+            experiment = Experiment.of(text)
+            result = run_or_load(experiment, store, on_progress=on_progress, cancel=cancel)
+            if result.stopped == "cancelled":
                 return Report(digest, "cancelled")
         return Report(digest, "done")
-    except (
-        InputError,
-        MemoryError,
-        RuntimeError,
-    ) as error:  # may be the fault of one member, or of their number
-        return Report(digest, "divide", told(error))
+    except (InputError, MemoryError, RuntimeError) as error:
+        # This may be the fault of one member, or of their number.
+        return Report(digest, "divide", describe_error(error))
     except Exception as error:
-        return Report(digest, "failed", told(error))
+        return Report(digest, "failed", describe_error(error))
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An exception in one line."""
-    return (
-        str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(error)}"
-    )
+    if isinstance(error, InputError):
+        return str(error)
+    return f"{type(error).__name__}: {shorten(error)}"
 
 
 def modules_of(experiment: Experiment) -> tuple[tuple[str, str], ...]:
-    """Modules outside this package in which parts of an experiment are defined, with their files."""
-    parts: list[Spec] = [experiment]
+    """Modules outside this package that define parts of an experiment, with their files."""
+    names = {type(experiment).__module__}
     for path, _ in places(experiment):
         value: Any = experiment
         for step in path:
             value = value[step] if isinstance(step, int) else getattr(value, step)
-        parts += [
-            one
-            for one in (value if isinstance(value, tuple) else (value,))
-            if isinstance(one, Spec)
-        ]
-    names = {type(part).__module__ for part in parts}
+        parts = value if isinstance(value, tuple) else (value,)
+        names |= {type(part).__module__ for part in parts if isinstance(part, Spec)}
     own = sorted(name for name in names if name.partition(".")[0] != __name__.partition(".")[0])
     return tuple(
         (name, os.path.abspath(getattr(sys.modules[name], "__file__", None) or "")) for name in own
     )
 
 
-def _load(modules: tuple[tuple[str, str], ...]) -> None:
+def _import_modules(modules: tuple[tuple[str, str], ...]) -> None:
     for name, file in modules:
         if name in sys.modules:
             continue
         try:
             importlib.import_module(name)
         except ImportError:
-            location = (
-                importlib.util.spec_from_file_location(name, file) if Path(file).is_file() else None
-            )
+            location = None
+            if Path(file).is_file():
+                location = importlib.util.spec_from_file_location(name, file)
             if location is None or location.loader is None:
                 raise InputError(
                     f"A worker cannot import your module {show(name)}. "
@@ -122,7 +117,7 @@ def _load(modules: tuple[tuple[str, str], ...]) -> None:
             location.loader.exec_module(sys.modules[name])
 
 
-# -- clusters ---------------------------------------------------------------------------------------------------
+# -- clusters ----------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,21 +136,17 @@ class Cluster:
 
     @classmethod
     def of(cls, text: str) -> Cluster:
-        """Read `local:2`, `tcp://host:8786`, `slurm:4` or `slurm:4,queue=long,walltime=02:00:00,memory=4GB`.
+        """Read `local:2`, `tcp://host:8786`, `slurm:4` or `slurm:4,queue=long,memory=4GB`.
 
         Raises:
-            InputError: When it is none of these.
+            InputError: If it is none of these.
         """
         if re.fullmatch(r"(tcp|tls|ucx|ws|wss|inproc)://\S+", text):
             return cls("scheduler", address=text)
         kind, _, rest = text.partition(":")
         count, *more = rest.split(",") if rest else [""]
-        if (
-            kind not in ("local", "slurm")
-            or not re.fullmatch(r"\d{0,5}", count)
-            or count == "0"
-            or (more and kind == "local")
-        ):
+        legal = kind == "slurm" or (kind == "local" and not more)
+        if not legal or not re.fullmatch(r"\d{0,5}", count) or count == "0":
             raise InputError(
                 f"Cannot read the cluster {show(text)}. Use one of the forms {FORMS}; the number "
                 "is that of workers or jobs."
@@ -164,38 +155,36 @@ class Cluster:
         for name in options:
             if name not in JOB_OPTIONS:
                 raise unknown_name("option of the cluster", name, JOB_OPTIONS)
-        return cls(
-            kind, int(count or (os.cpu_count() or 1 if kind == "local" else 1)), options=options
-        )
+        default = os.cpu_count() or 1 if kind == "local" else 1
+        return cls(kind, int(count or default), options=options)
 
     def environment(self) -> dict[str, str]:
-        """What a worker's process must find before it starts: its share of the cores, and the cache of programs.
+        """Variables for a worker's process: its share of the cores, and the compilation cache.
 
         JAX ignores the usual thread settings on a CPU; NPROC is the one that it heeds.
         """
         import jax
 
-        cores = (
-            int(self.options.get("cores", "1"))
-            if self.kind == "slurm"
-            else (os.cpu_count() or 1) // self.workers
-        )
+        if self.kind == "slurm":
+            cores = int(self.options.get("cores", "1"))
+        else:
+            cores = (os.cpu_count() or 1) // self.workers
         settings: Any = jax.config
-        found = {"NPROC": str(max(1, cores))}
+        variables = {"NPROC": str(max(1, cores))}
         if settings.jax_compilation_cache_dir:
-            found["JAX_COMPILATION_CACHE_DIR"] = settings.jax_compilation_cache_dir
-            found["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-        return found
+            variables["JAX_COMPILATION_CACHE_DIR"] = settings.jax_compilation_cache_dir
+            variables["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        return variables
 
     @contextlib.contextmanager
     def connect(self, tasks: int | None = None) -> Iterator[Any]:
         """A Dask client; workers of its own end with it.
 
         Args:
-            tasks: How many there are to do: no more workers are started.
+            tasks: How many there are: no more workers are started.
 
         Raises:
-            InputError: When Dask is not installed, or the scheduler is not found.
+            InputError: If Dask is not installed, or the scheduler is not found.
         """
         distributed = _imported("distributed")
         workers = self.workers if tasks is None else max(1, min(self.workers, tasks))
@@ -211,20 +200,16 @@ class Cluster:
                 return
             if self.kind == "slurm":
                 cluster = stack.enter_context(self._jobs())
-                cluster.adapt(
-                    minimum_jobs=workers, maximum_jobs=workers
-                )  # a job that is lost is sent again
+                # A job that is lost is sent again.
+                cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)
             else:
                 stack.enter_context(_environment_kept())
-                name = "distributed.nanny.pre-spawn-environ"
-                before = _imported("dask").config.get(name)
-                stack.enter_context(
-                    _imported("dask").config.set({name: {**before, **self.environment()}})
-                )
+                name, config = "distributed.nanny.pre-spawn-environ", _imported("dask").config
+                variables = {**config.get(name), **self.environment()}
+                stack.enter_context(config.set({name: variables}))
+                settings = {"threads_per_worker": 1, "dashboard_address": None}
                 cluster = stack.enter_context(
-                    distributed.LocalCluster(
-                        n_workers=workers, threads_per_worker=1, dashboard_address=None
-                    )
+                    distributed.LocalCluster(n_workers=workers, **settings)
                 )
             yield stack.enter_context(distributed.Client(cluster))
 
@@ -240,12 +225,7 @@ class Cluster:
 
     def _jobs(self) -> Any:
         jobqueue = _imported("dask_jobqueue", "dask-jobqueue")
-        same = (
-            "queue",
-            "account",
-            "walltime",
-            "interface",
-        )  # options that Dask has by the same names
+        same = ("queue", "account", "walltime", "interface")  # Dask has them by the same names
         more: Any = {name: text for name, text in self.options.items() if name in same}
         return jobqueue.SLURMCluster(
             cores=1,  # of Dask's threads; those of JAX are set by NPROC
@@ -264,7 +244,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Put this process's environment back: Dask sets what workers should find in the process that starts them, too."""
+    """Restore this process's environment: Dask sets the variables of its workers here, too."""
     before = dict(os.environ)
     try:
         yield

@@ -47,17 +47,15 @@ class Names(Kind):
     metavar = "NAME,…"
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
-        """Return a tuple of names, or refuse."""
+        """Return the names as a tuple, in one order, so that theirs makes no other experiment."""
         if isinstance(value, str) or not isinstance(value, (tuple, list)):
             raise InputError(
                 f"`{name}` must be a list of names, such as [{self.names[0]!r}], got {show(value)}."
             )
-        for one in value:
-            if one not in self.names:
-                raise unknown_name(f"name in `{name}`", one, self.names)
-        return tuple(
-            one for one in self.names if one in value
-        )  # whatever their order, it is one experiment
+        for item in value:
+            if item not in self.names:
+                raise unknown_name(f"name in `{name}`", item, self.names)
+        return tuple(known for known in self.names if known in value)
 
     def parse(self, name: str, text: str) -> tuple[str, ...]:
         """Read names joined by commas."""
@@ -69,17 +67,18 @@ class One(Number):
     """A number that all members have in common."""
 
     def check(self, name: str, value: Any) -> Any:
-        """Return a float, or refuse."""
-        if np.ndim(found := super().check(name, value)):
+        """Return a float."""
+        checked = super().check(name, value)
+        if np.ndim(checked):
             raise InputError(
                 f"`{name}` must be one number, got {show(value)}. "
                 "It is common to all members; run members that differ in it separately."
             )
-        return found
+        return checked
 
 
 class Method(Spec):
-    """How a trajectory is made: by training, or by a theory."""
+    """How a trajectory is made: by training, by a theory, or by fitting a baseline."""
 
     family: ClassVar[str] = "method"
 
@@ -101,12 +100,12 @@ class Training(Method):
     )
     steps: Whole = declare(Count(high=10**9), default=1000, help="number of gradient steps")
     batch: Whole = declare(
-        Count(high=10**9), default=1000, help="draws a step, divided over the classes"
+        Count(high=10**9), default=1000, help="samples per step, divided over the classes"
     )
     members: Whole = declare(Count(high=10**7), default=1, help="size of the ensemble")
-    seed: Seed = declare(Seeds(), default=0, help="of everything random; or one a member")
+    seed: Seed = declare(Seeds(), default=0, help="seed for all random numbers; or one per member")
     estimator: str = declare(
-        Choice(tuple(ESTIMATORS)), default="independent", help="how a gradient is made of draws"
+        Choice(tuple(ESTIMATORS)), default="independent", help="how samples become a gradient"
     )
     optimizer: str = declare(
         Choice(OPTIMIZERS), default="sgd", help="plain gradient descent, or another name of optax"
@@ -120,12 +119,12 @@ class Training(Method):
     quantities: Field[tuple[str, ...], Sequence[str]] = declare(
         Names(QUANTITIES), default=Record().quantities, help="what is recorded"
     )
-    evaluate: Whole = declare(Count(high=10**9), default=2000, help="held-out samples a record")
+    evaluate: Whole = declare(Count(high=10**9), default=2000, help="held-out samples per record")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Train."""
-        swept = any(num_members(one) is not None for one in (task, network, self)) or isinstance(
-            self.seed, tuple
+        swept = isinstance(self.seed, tuple) or any(
+            num_members(part) is not None for part in (task, network, self)
         )
         return train(
             task,
@@ -171,7 +170,7 @@ class Solution(Method):
         One(low=0, closed=True), default=1e-6, help="a member rests when it moves by less than this"
     )
     members: Whole = declare(Count(high=10**7), default=1, help="size of the ensemble")
-    seed: Seed = declare(Seeds(), default=0, help="of the first fields; or one a member")
+    seed: Seed = declare(Seeds(), default=0, help="seed of the first fields; or one per member")
     tolerance: Scalar = declare(
         One(low=1e-14, high=0.1), default=1e-8, help="relative error per step of the integrator"
     )
@@ -182,7 +181,7 @@ class Solution(Method):
     )
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
-        """Solve. It takes seconds: nothing of it is kept on the way."""
+        """Solve. It takes seconds: there are no checkpoints."""
         from ..theory import solve  # loads the integrator
 
         return solve(
@@ -193,9 +192,8 @@ class Solution(Method):
             times=self.times if self.times.size else None,
             until=self.until,
             stop_tol=self.stop_tol,
-            members=None
-            if self.members == 1
-            else self.members,  # theirs may be told by what is swept
+            # What is swept may say how many members there are.
+            members=None if self.members == 1 else self.members,
             seed=self.seed,
             tolerance=self.tolerance,
             solver=self.solver,
@@ -203,10 +201,10 @@ class Solution(Method):
 
 
 class Digested(Spec):
-    """A specification with a name of its own, by which what became of it is found."""
+    """A value with a digest, the name under which its result is stored."""
 
     def canonical(self) -> str:
-        """The specification as one line of JSON: keys sorted, numbers in one form, with the version of the schema."""
+        """One line of JSON: keys sorted, numbers in one form, with the version of the schema."""
         plain = {"schema": SCHEMA, **self.to_json()}
         return json.dumps(
             plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -224,8 +222,8 @@ class Experiment(Digested):
     Example:
         >>> import localfields as lf
         >>> ising = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
-        >>> one = lf.Experiment(ising, method=lf.Training(steps=100))
-        >>> one.digest == lf.Experiment.of(one.canonical()).digest
+        >>> experiment = lf.Experiment(ising, method=lf.Training(steps=100))
+        >>> experiment.digest == lf.Experiment.of(experiment.canonical()).digest
         True
     """
 
@@ -258,7 +256,7 @@ class Experiment(Digested):
         """Read the canonical form, or any JSON text of an experiment.
 
         Raises:
-            InputError: When it is not one, or of a newer schema.
+            InputError: If it is not one, or of a newer schema.
         """
         try:
             plain = json.loads(text)
@@ -281,8 +279,8 @@ class Experiment(Digested):
         Args:
             on_progress: Called between chunks of training with its `Progress`.
             cancel: Called between chunks; training stops when it returns true.
-            checkpoint: Where training keeps what it needs to go on after an interruption (see `train`).
-            poll_interval: Seconds between looks at progress and cancel, where not those of `train`.
+            checkpoint: Where training saves checkpoints (see `train`).
+            poll_interval: Seconds between calls of `on_progress` and `cancel` (see `train`).
         """
         import jax
 
@@ -300,10 +298,10 @@ class Experiment(Digested):
 
 
 def experiment_from(plain: Any) -> Experiment:
-    """Build an experiment from plain values, as JSON or TOML give them; `type` may be left out.
+    """Build an experiment from plain values, as `Trajectory.experiment` or JSON give them.
 
     Raises:
-        InputError: When something is unknown or illegal, or of a newer schema.
+        InputError: If a name is unknown, a value illegal, or the schema newer.
     """
     return read_plain(
         Experiment, plain, "`task`, `network` and `method`", "See `localfields run --help`."
@@ -311,10 +309,10 @@ def experiment_from(plain: Any) -> Experiment:
 
 
 def read_plain(cls: type[Any], plain: Any, fields: str, advice: str) -> Any:
-    """Build a value of this class from plain values with the version of the schema beside them.
+    """Build a value of this class from plain values; `type` and `schema` may be left out.
 
     Raises:
-        InputError: When something is unknown or illegal, or of a newer schema.
+        InputError: If a name is unknown, a value illegal, or the schema newer.
     """
     article = f"{'An' if cls.__name__[0] in 'AEIOU' else 'A'} {cls.family}"
     if not isinstance(plain, dict):
@@ -322,11 +320,11 @@ def read_plain(cls: type[Any], plain: Any, fields: str, advice: str) -> Any:
     given = {"type": f"{cls.family}/{name_of(cls)}", **plain}
     schema = given.pop("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= SCHEMA:
-        newer = "It was written by a newer version of localfields: update this one."
         raise InputError(
-            f"{article} has schema {show(schema)}, and this version reads at most {SCHEMA}. {newer}"
+            f"{article} has schema {show(schema)}, and this version reads at most {SCHEMA}. "
+            "It was written by a newer version of localfields: update this one."
         )
-    made = from_json(given)
-    if not isinstance(made, cls):
-        raise InputError(f"{article} was expected, got a {made.family}. Give {fields}.")
-    return made
+    value = from_json(given)
+    if not isinstance(value, cls):
+        raise InputError(f"{article} was expected, got a {value.family}. Give {fields}.")
+    return value

@@ -24,8 +24,9 @@ from .experiment import Method
 class Fit(Method):
     """Fields that a baseline learns from samples of all classes, without their labels.
 
-    The classes are mixed by their proportions. The result is a trajectory of a single record, whose neurons are the
-    components; there is no flow time, and the network of the experiment has no part in it.
+    The classes are mixed by their proportions. The result is a trajectory of a single record, whose
+    neurons are the components; there is no flow time, and the network of the experiment has no part
+    in it.
 
     Example:
         >>> import localfields as lf
@@ -42,11 +43,9 @@ class Fit(Method):
         Count(low=2, high=10**8), default=100_000, help="number of samples, of all classes together"
     )
     members: Whole = declare(
-        Count(high=10**5),
-        default=1,
-        help="how many fits, each of its own samples and its own start",
+        Count(high=10**5), default=1, help="how many fits, each of its own samples and start"
     )
-    seed: Seed = declare(Seeds(), default=0, help="of everything random; or one a member")
+    seed: Seed = declare(Seeds(), default=0, help="seed for all random numbers; or one per member")
 
     def run(self, task: Discrimination, network: Network, initial: Any, **more: Any) -> Trajectory:
         """Draw samples and fit, one member after another."""
@@ -57,15 +56,16 @@ class Fit(Method):
         if len(counts) > 1:
             raise InputError(
                 "The number of members is not the same everywhere: "
-                f"{' and '.join(map(str, sorted(counts)))}. "
-                "Give one value per member."
+                f"{' and '.join(map(str, sorted(counts)))}. Give one value per member."
             )
         count = max(counts, default=1)
         clock = time.perf_counter()
-        keys = member_keys(self.seed, count, STREAM)
         swept = num_members(task) is not None
-        fitted = [self._fit(member(task, m) if swept else task, keys[m]) for m in range(count)]
-        fields = np.stack([one.fields for one in fitted]).reshape(count, -1, *task.shape)
+        fits = [
+            self._fit(member(task, index) if swept else task, key)
+            for index, key in enumerate(member_keys(self.seed, count, STREAM))
+        ]
+        fields = np.stack([fitted.fields for fitted in fits]).reshape(count, -1, *task.shape)
         settings = {
             "baseline": self.baseline.to_json(),
             "samples": self.samples,
@@ -79,33 +79,28 @@ class Fit(Method):
             final=fields,
             series={"weights": fields[:, None]},
             outcome=tuple(
-                Outcome("ok", -1) if one.converged else Outcome("not converged", one.iterations)
-                for one in fitted
+                Outcome("ok") if fitted.converged else Outcome("not converged", fitted.iterations)
+                for fitted in fits
             ),
             experiment=experiment_json(task, network, "fit", settings, precision=working_dtype()),
             manifest={
                 **made_with(working_dtype()),
                 "scikit-learn": importlib.metadata.version("scikit-learn"),
-                "iterations": [one.iterations for one in fitted],
-                "notes": [one.notes for one in fitted],
+                "iterations": [fitted.iterations for fitted in fits],
+                "notes": [fitted.notes for fitted in fits],
                 "run_seconds": time.perf_counter() - clock,
             },
         )
 
     def _fit(self, task: Discrimination, key: jax.Array) -> Fitted:
-        for_draws, for_fit = jax.random.split(key)
-        x = draw_mixture(task, for_draws, self.samples)
-        return self.baseline.fit(x, int(jax.random.bits(for_fit, dtype=np.uint32)))
+        for_samples, for_fit = jax.random.split(key)
+        samples = draw_mixture(task, for_samples, self.samples)
+        return self.baseline.fit(samples, int(jax.random.bits(for_fit, dtype=np.uint32)))
 
 
 def draw_mixture(task: Discrimination, key: jax.Array, num: int) -> np.ndarray:
-    """Samples of all classes, (num, size), class after class, as many of each as its proportion says (rounded)."""
-    ends = np.rint(np.cumsum(task.priors) * num).astype(int)
-    counts = np.diff(ends, prepend=0)
+    """Samples of all classes, (num, size), class after class, by their proportions (rounded)."""
+    counts = np.diff(np.rint(np.cumsum(task.priors) * num).astype(int), prepend=0)
     keys = jax.random.split(key, len(counts))
-    parts = [
-        np.asarray(one.sample(k, int(n)))
-        for one, k, n in zip(task.stimuli, keys, counts, strict=True)
-        if n
-    ]
-    return np.concatenate(parts)
+    parts = zip(task.stimuli, keys, counts, strict=True)
+    return np.concatenate([np.asarray(x.sample(k, int(n))) for x, k, n in parts if n])

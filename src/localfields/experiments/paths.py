@@ -24,36 +24,34 @@ class Target:
     kind: Any
 
     def plain(self, value: Any) -> Any:
-        """A value for these fields in its JSON form; a list is one value a class where a field takes no list itself.
+        """A value for these fields in its JSON form; a list may have one value per class.
 
         Raises:
-            InputError: When the value is illegal.
+            InputError: If the value is illegal.
         """
         if self.is_class_wise(value):
             if len(value) != len(self.paths):
                 raise InputError(
                     f"A value of `{self.label}` must be one number for all classes or one per "
-                    f"class, got {show(value)}. "
-                    f"There are {len(self.paths)} classes; `{self.label}[1]` is the field of class "
-                    "1 alone."
+                    f"class, got {show(value)}. There are {len(self.paths)} classes; "
+                    f"`{self.label}[1]` is the field of class 1 alone."
                 )
-            return [self._one(one) for one in value]
-        return self._one(value)
+            return [self._encode(item) for item in value]
+        return self._encode(value)
 
-    def _one(self, value: Any) -> Any:
-        found = self.kind.check(self.label, value)
-        if isinstance(self.kind, Number) and np.ndim(found):
+    def _encode(self, value: Any) -> Any:
+        checked = self.kind.check(self.label, value)
+        if isinstance(self.kind, Number) and np.ndim(checked):
             raise InputError(
                 f"A value of `{self.label}` must be one number, got {show(value)}. "
                 "Each point of a sweep has one."
             )
-        return self.kind.encode(found)
+        return self.kind.encode(checked)
 
     def is_class_wise(self, value: Any) -> bool:
-        """Whether a value is one a class."""
-        return isinstance(value, (list, tuple)) and isinstance(
-            self.kind, (Number, Count, Choice, Nested)
-        )
+        """Whether a value has a part per class: a list, where the field itself takes none."""
+        kinds = (Number, Count, Choice, Nested)
+        return isinstance(value, (list, tuple)) and isinstance(self.kind, kinds)
 
     def spread(self, value: Any) -> dict[Path, Any]:
         """The value of every field, from what `plain` returned."""
@@ -64,24 +62,25 @@ class Target:
 def places(value: Spec, at: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every field inside a specification, with its kind; those of nested ones follow."""
     for field in fields(type(value)):
-        here, inner = (*at, field.name), getattr(value, field.name)
-        yield here, field.kind
+        path, inner = (*at, field.name), getattr(value, field.name)
+        yield path, field.kind
         if isinstance(inner, Spec):
-            yield from places(inner, here)
+            yield from places(inner, path)
         elif isinstance(inner, tuple):
             for index, part in enumerate(inner):
                 if isinstance(part, Spec):
-                    yield from places(part, (*here, index))
+                    yield from places(part, (*path, index))
 
 
 def resolve(value: Spec, text: Any) -> Target:
     """Find what a name stands for.
 
-    The name is the end of a path: `gain` is that field of every class, `xi[1]` or `task.stimuli.1.xi` that of class 1
-    alone. If fields of different meaning end alike, more of the path must be given.
+    The name is the end of a path: `gain` is that field of every class, `xi[1]` or
+    `task.stimuli.1.xi` that of class 1 alone. If fields of different meaning end alike, more of the
+    path must be given.
 
     Raises:
-        InputError: When there is no such field, or there are several.
+        InputError: If there is no such field, or there are several.
 
     Example:
         >>> import localfields as lf
@@ -105,16 +104,12 @@ def resolve(value: Spec, text: Any) -> Target:
             f"`{text}` could mean any of {', '.join(sorted(meanings))}. Give more of its path."
         )
     if index:
-        hits = [
-            (path, kind)
-            for path, kind in hits
-            if [part for part in path if isinstance(part, int)] == index
-        ]
+        hits = [hit for hit in hits if [i for i in hit[0] if isinstance(i, int)] == index]
     if not hits:
         raise InputError(
             f"`{text}`: the task has no class {str(*index[:1])}. Classes are counted from 0."
         )
-    label = names[-1] + "".join(f"[{one}]" for one in index)
+    label = names[-1] + "".join(f"[{i}]" for i in index)
     return Target(label, tuple(path for path, _ in hits), hits[0][1])
 
 
@@ -126,7 +121,7 @@ def placed(value: Any, changes: Mapping[Path, Any]) -> Any:
     """A copy of a specification with the fields at some paths changed, all at once.
 
     Raises:
-        InputError: When the result is illegal.
+        InputError: If the result is illegal.
 
     Example:
         >>> import localfields as lf

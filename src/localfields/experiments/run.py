@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, show
-from ..store import Checkpoint, Store
+from ..store import Store
 from ..trajectory import Trajectory
 from .experiment import Experiment
 
@@ -22,9 +22,9 @@ def run_or_load(
 ) -> Trajectory:
     """The result of an experiment: from the store if it is there, otherwise computed and stored.
 
-    Of several processes that ask at once, one computes and the others wait for it. A run that was interrupted, by
-    whatever, goes on from its last checkpoint, to the same result bit for bit. A cancelled run keeps its checkpoint
-    and is not stored.
+    If several processes ask at once, one computes and the others wait for it. An interrupted run
+    resumes from its last checkpoint, to the same result bit for bit. A cancelled run keeps its
+    checkpoint and is not stored.
 
     Args:
         experiment: What to compute.
@@ -36,39 +36,32 @@ def run_or_load(
         The trajectory; its `stopped` says whether it was cancelled.
 
     Raises:
-        InputError: When the experiment is none, or the stored result is damaged.
+        InputError: If `experiment` is not an Experiment, or the stored result is damaged.
     """
     if not isinstance(experiment, Experiment):
         raise InputError(
             "`experiment` must be an Experiment, such as `lf.Experiment(task, network, "
-            "lf.Training())`, "
-            f"got {show(experiment)}."
+            f"lf.Training())`, got {show(experiment)}."
         )
     store = store if isinstance(store, Store) else Store(store)
     digest = experiment.digest
-    checkpoint = Kept(store, digest)
+    checkpoint = store.checkpoint(digest)
+
+    def load() -> Trajectory:
+        result = store.load(digest)
+        # A process that was killed right after storing left its checkpoint behind. The store may be
+        # one to read only.
+        with contextlib.suppress(InputError):
+            checkpoint.clear()
+        return result
+
     if digest in store:
-        return checkpoint.done()
+        return load()
     with store.lock(digest):
         if digest in store:  # whoever held the lock has computed it
-            return checkpoint.done()
-        found = experiment.run(on_progress=on_progress, cancel=cancel, checkpoint=checkpoint)
-        if found.stopped != "cancelled":
-            store.save(experiment.canonical(), digest, found)
+            return load()
+        result = experiment.run(on_progress=on_progress, cancel=cancel, checkpoint=checkpoint)
+        if result.stopped != "cancelled":
+            store.save(experiment.canonical(), digest, result)
             checkpoint.clear()
-    return found
-
-
-class Kept(Checkpoint):
-    """The checkpoint of one experiment, which goes when the result is stored."""
-
-    def __init__(self, store: Store, digest: str):
-        super().__init__(store.checkpoint(digest).path)
-        self.store, self.digest = store, digest
-
-    def done(self) -> Trajectory:
-        """The stored result, without the checkpoint that a process killed right after storing it left behind."""
-        found = self.store.load(self.digest)
-        with contextlib.suppress(InputError):  # the store may be one to read only
-            self.clear()
-        return found
+    return result

@@ -1,4 +1,4 @@
-"""Carrying out sweeps: every ensemble once, failures listed, and where it was interrupted it goes on."""
+"""Running sweeps: every ensemble once, failures listed; an interrupted sweep resumes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from ..errors import InputError, show
 from ..store import Store
-from .cluster import Cluster, Report, compute, modules_of, told
+from .cluster import Cluster, Report, compute, describe_error, modules_of
 from .results import Failure, SweepResult
 from .sweep import Ensemble, Sweep, sweep_from
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepProgress:
-    """Where a sweep is: points done (a part of one while it trains), found in the store, and failed."""
+    """Where a sweep is: points done (a fraction of one while it trains), found stored, failed."""
 
     done: float
     total: int
@@ -29,12 +29,12 @@ class SweepProgress:
 
     @property
     def rate(self) -> float:
-        """Points a second, without those found."""
+        """Points per second, without those found."""
         return (self.done - self.found) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float:
-        """Time to go at that rate."""
+        """Time left at that rate."""
         return (self.total - self.done) / self.rate if self.rate > 0 else float("inf")
 
 
@@ -46,14 +46,16 @@ def run_sweep(
     on_progress: Callable[[SweepProgress], Any] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> SweepResult:
-    """Carry out a sweep; what is in the store already is not computed again.
+    """Run a sweep; what is in the store already is not computed again.
 
-    Where an ensemble fails its halves are tried, down to single points, so that one bad value costs one point.
+    If an ensemble fails its halves are tried, down to single points, so that one bad value costs
+    one point.
 
     Args:
         sweep: What to compute.
-        store: A store or its folder; by default `$LOCALFIELDS_STORE`, or `./runs`. Workers must see the same folder.
-        cluster: Where: here when left out, `local:2`, `tcp://host:8786` or `slurm:4`.
+        store: A store or its folder; by default `$LOCALFIELDS_STORE`, or `./runs`. Workers must see
+            the same folder.
+        cluster: Where to run: here by default, `local:2`, `tcp://host:8786` or `slurm:4`.
         on_progress: Called with a `SweepProgress`.
         cancel: Called now and then; the sweep stops when it returns true. Ctrl-C does the same.
 
@@ -61,7 +63,8 @@ def run_sweep(
         A `SweepResult`; its `failures` say what could not be computed.
 
     Raises:
-        InputError: When the sweep is none, not one of its points can be made, or the cluster is not found.
+        InputError: If `sweep` is not a Sweep, no point of it can be made, or the cluster is not
+            found.
 
     Example:
         >>> import tempfile
@@ -75,49 +78,45 @@ def run_sweep(
     if not isinstance(sweep, Sweep):
         raise InputError(
             "`sweep` must be a Sweep, such as `lf.Sweep(lf.Experiment(), {'gain': [1, 10]}, "
-            "seeds=5)`, "
-            f"got {show(sweep)}."
+            f"seeds=5)`, got {show(sweep)}."
         )
     store = store if isinstance(store, Store) else Store(store)
-    where = Cluster.of(cluster) if isinstance(cluster, str) else cluster
-    work = _Work(sweep, store, on_progress)
-    work.prepare()
+    cluster = Cluster.of(cluster) if isinstance(cluster, str) else cluster
+    runner = _Runner(sweep, store, on_progress)
+    runner.prepare()
     try:
-        work.keep()
-        if work.waiting and where is None:
-            work.run_here(cancel)
-        elif work.waiting and where is not None:
-            with where.connect(len(work.waiting)) as client:
-                work.run_on(client, cancel)
+        runner.save()
+        if runner.waiting and cluster is None:
+            runner.run_here(cancel)
+        elif runner.waiting and cluster is not None:
+            with cluster.connect(len(runner.waiting)) as client:
+                runner.run_on(client, cancel)
     except KeyboardInterrupt:
-        work.stopped = "cancelled"
-    work.keep()
-    return work.result()
+        runner.stopped = "cancelled"
+    runner.save()
+    return runner.result()
 
 
 def stored_points(sweep: Sweep, store: Store) -> int:
     """How many points of a sweep are in the store."""
-    divided = _divided(sweep, store)
+    divided = set()
+    if sweep.digest in store.list_sweeps():
+        document = json.loads(store.load_sweep(sweep.digest))
+        divided = {tuple(points) for points in document.get("divided", [])}
     waiting, count = sweep.ensembles(), 0
     while waiting:
-        one = waiting.pop()
+        ensemble = waiting.pop()
         with contextlib.suppress(InputError):
-            if one.digest in store:
-                count += len(one.points)
+            if ensemble.digest in store:
+                count += len(ensemble.points)
                 continue
-        if one.points in divided:
-            waiting += one.halves()
+        if ensemble.points in divided:
+            waiting += ensemble.halves()
     return count
 
 
-def _divided(sweep: Sweep, store: Store) -> set[tuple[int, ...]]:
-    if sweep.digest not in store.list_sweeps():
-        return set()
-    return {tuple(one) for one in json.loads(store.load_sweep(sweep.digest)).get("divided", [])}
-
-
 @dataclasses.dataclass
-class _Work:
+class _Runner:
     """A sweep under way."""
 
     sweep: Sweep
@@ -129,72 +128,70 @@ class _Work:
     divided: list[Ensemble] = dataclasses.field(default_factory=list)
     found: int = 0
     stopped: str = "finished"
-    begin: float = dataclasses.field(default_factory=time.perf_counter)
+    began: float = dataclasses.field(default_factory=time.perf_counter)
 
     def prepare(self) -> None:
-        """Make every ensemble, and look which are stored; values that do not fit together fail here."""
-        ensembles, self.waiting = self.sweep.ensembles(), []
-        while ensembles:
-            self._sort(ensembles.pop(0), ensembles)
+        """Make every ensemble, and see which are stored; values that do not fit together fail."""
+        self.waiting = self._unstored(self.sweep.ensembles())
         if not self.waiting and not self.parts and self.failures:
             raise InputError(self.failures[0].message)
 
-    def _sort(self, one: Ensemble, others: list[Ensemble]) -> None:
-        try:
-            stored = one.digest in self.store
-        except InputError as error:
-            others[:0] = self._apart(one, str(error))
-            return
-        if stored:
-            self.parts.append(one)
-            self.found += len(one.points)
-        else:
-            self.waiting.append(one)
+    def _unstored(self, ensembles: list[Ensemble]) -> list[Ensemble]:
+        """Those that must be computed; an ensemble that cannot be made is replaced by its halves."""
+        unstored = []
+        while ensembles:
+            ensemble, *ensembles = ensembles
+            try:
+                stored = ensemble.digest in self.store
+            except InputError as error:
+                ensembles = self._divide(ensemble, str(error)) + ensembles
+                continue
+            if stored:
+                self.parts.append(ensemble)
+                self.found += len(ensemble.points)
+            else:
+                unstored.append(ensemble)
+        return unstored
 
-    def _apart(self, one: Ensemble, message: str) -> list[Ensemble]:
-        """The halves of an ensemble that failed; of a single point, a failure."""
-        if len(one.points) > 1:
-            self.divided.append(one)
-            return one.halves()
-        self.failures.append(Failure(one.points, message))
+    def _divide(self, ensemble: Ensemble, message: str) -> list[Ensemble]:
+        """The halves of an ensemble that failed; a single point is a failure."""
+        if len(ensemble.points) > 1:
+            self.divided.append(ensemble)
+            return ensemble.halves()
+        self.failures.append(Failure(ensemble.points, message))
         return []
 
-    def settle(self, one: Ensemble, report: Report) -> list[Ensemble]:
-        """Take note of how an ensemble ended; returns what is to be run in its place."""
-        if report.end == "done" and one.digest not in self.store:
-            advice = "Put the store on a disk that all workers see."
-            report = Report(
-                one.digest,
-                "failed",
-                f"A worker has stored it elsewhere than in {self.store.path}. {advice}",
+    def finish(self, ensemble: Ensemble, report: Report) -> list[Ensemble]:
+        """Note how an ensemble ended; returns what must be run in its place."""
+        more = []
+        if report.end == "done" and ensemble.digest not in self.store:
+            message = (
+                f"A worker has stored it elsewhere than in {self.store.path}. "
+                "Put the store on a disk that all workers see."
             )
-        if report.end == "done":
-            self.parts.append(one)
+            self.failures.append(Failure(ensemble.points, message))
+        elif report.end == "done":
+            self.parts.append(ensemble)
         elif report.end == "cancelled":
             self.stopped = "cancelled"
         elif report.end == "divide":
-            before = len(self.waiting)
-            for half in self._apart(one, report.message):
-                self._sort(half, self.waiting)
-            new, self.waiting = self.waiting[before:], self.waiting[:before]
-            self.tell()
-            return new
+            more = self._unstored(self._divide(ensemble, report.message))
         else:
-            self.failures.append(Failure(one.points, report.message))
-        self.tell()
-        return []
+            self.failures.append(Failure(ensemble.points, report.message))
+        self.report()
+        return more
 
     def run_here(self, cancel: Callable[[], bool] | None) -> None:
         """One after another, in this process."""
-        self.tell()
+        self.report()
         while self.waiting and self.stopped == "finished":
-            one = self.waiting.pop(0)
+            ensemble = self.waiting.pop(0)
 
-            def tell(progress: Any, size: int = len(one.points)) -> None:
-                self.tell(size * progress.step / progress.steps)
+            def on_progress(progress: Any, size: int = len(ensemble.points)) -> None:
+                self.report(size * progress.step / progress.steps)
 
-            report = compute(one.text, str(self.store.path), (), tell, cancel)
-            self.waiting[:0] = self.settle(one, report)
+            report = compute(ensemble.text, str(self.store.path), (), on_progress, cancel)
+            self.waiting[:0] = self.finish(ensemble, report)
             if cancel is not None and self.waiting and cancel():
                 self.stopped = "cancelled"
 
@@ -207,26 +204,25 @@ class _Work:
 
         def submit(ensembles: Sequence[Ensemble]) -> list[Any]:
             futures = []
-            for one in ensembles:
-                key = f"localfields-{one.digest}"
-                future = client.submit(
-                    compute, one.text, str(self.store.path), modules, key=key, pure=False
-                )
-                running[future] = one
-                futures.append(future)
+            for ensemble in ensembles:
+                arguments = (ensemble.text, str(self.store.path), modules)
+                key = f"localfields-{ensemble.digest}"
+                futures.append(client.submit(compute, *arguments, key=key, pure=False))
+                running[futures[-1]] = ensemble
             return futures
 
-        self.tell()
+        self.report()
         try:
             queue = as_completed(submit(self.waiting), raise_errors=False)
             self.waiting = []
             for future in queue:
-                one = running.pop(future)
-                error = None if future.status == "finished" else future.exception()
-                report = (
-                    future.result() if error is None else Report(one.digest, "failed", told(error))
-                )
-                for more in submit(self.settle(one, report)):
+                ensemble = running.pop(future)
+                if future.status == "finished":
+                    report = future.result()
+                else:
+                    message = describe_error(future.exception())
+                    report = Report(ensemble.digest, "failed", message)
+                for more in submit(self.finish(ensemble, report)):
                     queue.add(more)
                 if cancel is not None and running and cancel():
                     self.stopped = "cancelled"
@@ -235,34 +231,36 @@ class _Work:
             if running:
                 client.cancel(list(running))
 
-    def tell(self, partly: float = 0.0) -> None:
-        """Say where the sweep is."""
+    def report(self, partly: float = 0.0) -> None:
+        """Call `on_progress`; `partly` are points of the ensemble that is being computed."""
         if self.on_progress is None:
             return
-        done = sum(len(one.points) for one in (*self.parts, *self.failures)) + partly
-        failed = sum(len(one.points) for one in self.failures)
-        seconds = time.perf_counter() - self.begin
+        done = sum(len(part.points) for part in (*self.parts, *self.failures)) + partly
+        failed = sum(len(failure.points) for failure in self.failures)
+        seconds = time.perf_counter() - self.began
         self.on_progress(SweepProgress(done, len(self.sweep), self.found, failed, seconds))
 
-    def keep(self) -> None:
-        """Write the sweep to the store, with what is not seen from the entries."""
-        failures = [{"points": list(one.points), "message": one.message} for one in self.failures]
-        divided = [list(one.points) for one in self.divided]
+    def save(self) -> None:
+        """Write the sweep to the store, with what the entries do not show."""
+        failures = [
+            {"points": list(failure.points), "message": failure.message}
+            for failure in self.failures
+        ]
         document = {
             "sweep": json.loads(self.sweep.canonical()),
             "failures": failures,
-            "divided": divided,
+            "divided": [list(ensemble.points) for ensemble in self.divided],
         }
         self.store.save_sweep(self.sweep.digest, json.dumps(document, allow_nan=False))
 
     def result(self) -> SweepResult:
-        """What came of it."""
-        parts = tuple(sorted(self.parts, key=lambda one: one.points))
+        """What came of it; points that failed for the same reason are one failure."""
+        parts = tuple(sorted(self.parts, key=lambda part: part.points))
         messages: dict[str, list[int]] = {}
-        for one in sorted(self.failures, key=lambda one: one.points):
-            messages.setdefault(one.message, []).extend(one.points)
+        for failure in sorted(self.failures, key=lambda failure: failure.points):
+            messages.setdefault(failure.message, []).extend(failure.points)
         failures = tuple(Failure(tuple(points), message) for message, points in messages.items())
-        seconds = time.perf_counter() - self.begin
+        seconds = time.perf_counter() - self.began
         return SweepResult(
             self.sweep, self.store, parts, failures, self.found, seconds, self.stopped
         )

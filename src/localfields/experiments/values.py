@@ -1,4 +1,4 @@
-"""Values of a sweep in a few characters: `linspace:1:3:5`, `logspace:0.1:10:10`, `range:1:5`, `values:1:3:10`."""
+"""Values of a sweep in a few characters: `linspace:1:3:5`, `logspace:0.1:10:10`, `range:1:5`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMS = {
     "range": "range:FROM:TO[:STEP]",
     "values": "values:A:B:C",
 }
-MOST = 10**6
+MAX_VALUES = 10**6
 
 
 def is_spread(text: str) -> bool:
@@ -23,12 +23,13 @@ def is_spread(text: str) -> bool:
 
 
 def spread(text: str) -> list[Any]:
-    """The values that a text stands for. Both ends are included, and for `logspace` they are the values themselves.
+    """The values that a text stands for.
 
-    A value with commas is one a class.
+    Both ends are included, and for `logspace` they are the values themselves. A value with commas
+    has one part per class.
 
     Raises:
-        InputError: When it has another form.
+        InputError: If it has another form.
 
     Example:
         >>> spread("logspace:0.1:10:3"), spread("range:1:5:2"), spread("values:1,3:0.3,0.7")
@@ -42,7 +43,8 @@ def spread(text: str) -> list[Any]:
         )
     parts = rest.split(":")
     if name == "values":
-        return [_value(part) for part in parts]
+        split = [[_number(part) for part in value.split(",")] for value in parts]
+        return [value[0] if len(value) == 1 else value for value in split]
     try:
         return _range(*parts) if name == "range" else _space(name, *parts)
     except InputError:
@@ -51,11 +53,6 @@ def spread(text: str) -> list[Any]:
         raise InputError(
             f"Cannot read the values {show(text)}. Write {FORMS[name]}, numbers joined by colons."
         ) from None
-
-
-def _value(text: str) -> Any:
-    parts = [_number(part) for part in text.split(",")]
-    return parts[0] if len(parts) == 1 else parts
 
 
 def _number(text: str) -> Any:
@@ -67,10 +64,10 @@ def _number(text: str) -> Any:
 
 def _space(name: str, low: str, high: str, count: str) -> list[float]:
     first, last, number = float(low), float(high), int(count)
-    if not 1 <= number <= MOST:
+    if not 1 <= number <= MAX_VALUES:
         raise InputError(
-            f"{name}:{low}:{high}:{count} asks for {number} values; 1 to {MOST} are possible. "
-            f"The number is the last in {FORMS[name]}."
+            f"{name}:{low}:{high}:{count} asks for {number} values; 1 to {MAX_VALUES} are "
+            f"possible. The number is the last in {FORMS[name]}."
         )
     if name == "linspace":
         return np.linspace(first, last, number).tolist()
@@ -79,18 +76,18 @@ def _space(name: str, low: str, high: str, count: str) -> list[float]:
             f"The ends of a logspace must be positive, got {low}, {high}. "
             "They are the values themselves, not their logarithms."
         )
-    inner = np.geomspace(first, last, number).tolist()
-    # Powers of ten are rounded to what a person would write: 0.1 · 10^(1/2)² is 1.
-    return [first, *(float(f"{one:.12g}") for one in inner[1:-1]), last][:number]
+    # Rounded to what a person would write: 0.1 · 10^(1/2)² is 1.
+    inner = [float(f"{value:.12g}") for value in np.geomspace(first, last, number)[1:-1]]
+    return [first, *inner, last][:number]
 
 
 def _range(low: str, high: str, step: str = "1") -> list[Any]:
     first, last, by = (float(part) for part in (low, high, step))
     count = int(np.floor((last - first) / by + 1e-9)) + 1 if by else 0
-    if not 1 <= count <= MOST:
+    if not 1 <= count <= MAX_VALUES:
         raise InputError(
-            f"The range {low}:{high}:{step} has {count} values; 1 to {MOST} are possible. "
+            f"The range {low}:{high}:{step} has {count} values; 1 to {MAX_VALUES} are possible. "
             "Check its ends and its step."
         )
-    found = [float(f"{first + by * place:.12g}") for place in range(count)]
-    return [int(one) for one in found] if all(one.is_integer() for one in (first, by)) else found
+    values = [float(f"{first + by * place:.12g}") for place in range(count)]
+    return [int(value) for value in values] if first.is_integer() and by.is_integer() else values
