@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from .experiments import run_or_load as run_or_load
     from .store import Store as Store
     from .tasks import Discrimination as Discrimination
-    from .theory._solve import solve as solve
     from .theory.predict import Prediction as Prediction
     from .theory.predict import predict as predict
+    from .theory.solve import solve as solve
     from .training.engine import Record as Record
     from .training.train import train as train
     from .trajectory import Trajectory as Trajectory

@@ -197,6 +197,15 @@ class Discrimination(Spec):
             return np.linspace(-1, 1, count)[:, None]
         return np.asarray(self.labels, dtype=float)[:, None]
 
+    def dominant_class(self, last: bool = False) -> int:
+        """Number of the class that contributes most to the gradient: the largest prior · |label|.
+
+        Args:
+            last: Whether the last of equal classes is meant, not the first.
+        """
+        pulls = np.asarray(self.priors) * np.abs(self.targets()).max(axis=1)
+        return len(pulls) - 1 - int(pulls[::-1].argmax()) if last else int(pulls.argmax())
+
     def penalty(self, weights: jax.Array) -> jax.Array:
         """L1 and L2 penalties of the receptive fields."""
         return self.l1 * jnp.sum(jnp.abs(weights)) + self.l2 * jnp.sum(weights**2)

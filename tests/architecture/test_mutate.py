@@ -86,7 +86,7 @@ def test_the_tests_of_a_module_are_found(mutate):
     own, around = mutate.find_tests("store/index.py")
     assert own == ["src/localfields/store/index.py", "tests/store/test_index.py"]
     assert "tests/store/test_store.py" in around and "tests/store/test_index.py" not in around
-    assert "tests/theory/test_solve.py" in mutate.find_tests("theory/_solve.py")[0]
+    assert "tests/theory/test_solve.py" in mutate.find_tests("theory/solve.py")[0]
     for module in (ROOT / "src" / "localfields").rglob("*.py"):
         files = mutate.find_tests(str(module.relative_to(ROOT / "src" / "localfields")))
         assert all((ROOT / file).exists() for stage in files for file in stage)

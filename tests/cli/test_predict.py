@@ -114,9 +114,7 @@ def test_no_theory_is_an_answer(options, folder, capsys):
     main([*LINE.split(), *options.split(), "--out", "x.json", "--plot"])
     out, err = capsys.readouterr()
     assert (
-        err == ""
-        and out.startswith("verdict            undecided")
-        and "No theory here covers" in out
+        err == "" and out.startswith("verdict            undecided") and "No theory covers" in out
     )
     assert "predicted field" not in out
     found = json.loads((folder / "x.json").read_text(encoding="utf-8"))

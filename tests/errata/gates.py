@@ -75,7 +75,7 @@ class Gated:
 
     @functools.cached_property
     def theory(self):
-        return lf.theory.gated_solution(ISING, self.gates, draws=None)
+        return lf.theory.gated_solution(ISING, self.gates, num_samples=None)
 
     def flow(self, w):
         network, fields = lf.networks.GatedLinear(self.gates), w.reshape(self.count, -1)

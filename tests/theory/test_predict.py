@@ -114,7 +114,7 @@ def test_mistakes_are_errors_not_verdicts():
     which = VERDICTS["binary"][0]
     with pytest.raises(InputError, match="`initial`"):
         predict(which, initial=np.zeros((STARTS, 1, 39)))
-    with pytest.raises(InputError, match="a sweep"):
+    with pytest.raises(InputError, match="swept parameters"):
         predict(task(S.NLGP, xi=WIDE, gain=np.array([1.0, 2.0])))
     with pytest.raises(InputError, match="starts"):
         predict(which, starts=0)

@@ -227,7 +227,7 @@ def test_members_of_a_sweep_are_those_solved_one_by_one():
 
 def test_more_members_than_fit_a_chunk(monkeypatch):
     # Chunks of three: the program of the other tests here. The last of seven members has copies beside it.
-    monkeypatch.setattr(_integrate, "CHUNK", 3)
+    monkeypatch.setattr(_integrate, "CHUNK_MEMBERS", 3)
     start = random_fields(7)
     before = _ensemble.TRACES["solve"] if usual() else 0
     found = solve(initial=start)
@@ -269,7 +269,7 @@ def test_dense_and_fourier_covariances_give_one_flow(monkeypatch):
     )
     fields, gradients = jnp.asarray(np.random.default_rng(1).normal(size=(5, 1, 64))), []
     for largest in (256, 16):
-        monkeypatch.setattr(base, "LARGEST_DENSE", largest)
+        monkeypatch.setattr(base, "MAX_DENSE_SITES", largest)
         flow = theory.flow(task, neuron())
         assert flow.covariance.values.shape == ((64, 64) if largest == 256 else (8, 8))
         gradients.append(
@@ -458,11 +458,14 @@ REFUSED = {
     "a class": ({"theory": lf.theory.LinearResponse}, "`theory`"),
     "no theory": ({"theory": "linear"}, "`theory`"),
     "no network": ({"network": 1}, "`network`"),
-    "network": ({"network": lf.networks.Committee(2)}, "The network for LinearResponse"),
-    "activation": ({"network": lf.networks.SingleNeuron("tanh")}, "The network for LinearResponse"),
-    "loss": ({"task": gaussians(loss="absolute")}, "The task for LinearResponse"),
+    "network": ({"network": lf.networks.Committee(2)}, "LinearResponse describes SingleNeuron"),
+    "activation": (
+        {"network": lf.networks.SingleNeuron("tanh")},
+        "LinearResponse describes SingleNeuron",
+    ),
+    "loss": ({"task": gaussians(loss="absolute")}, "LinearResponse needs mean squared error"),
     "labels": ({"task": gaussians(labels="one-hot")}, "one output, and this task needs 2"),
-    "stimulus": ({"theory": lf.theory.ExactIsing()}, "Every stimulus for ExactIsing"),
+    "stimulus": ({"theory": lf.theory.ExactIsing()}, "ExactIsing covers Ising rings only"),
     "l1": ({"task": gaussians(l1=0.1)}, "`l1`"),
     "until": ({"times": None, "until": 0}, "`until`"),
     "untils": ({"times": None, "until": [1.0, 2.0]}, "`until`"),

@@ -72,8 +72,7 @@ def _at(value: Any, index: int) -> Any:
 
 def labelled_marginal(task: Any) -> Any:
     """The distribution of one site of the class with the strongest label; None if unknown."""
-    strength = np.abs(task.targets()).max(axis=1) * np.asarray(task.priors)
-    return task.stimuli[int(np.argmax(strength))].marginal()
+    return task.stimuli[task.dominant_class()].marginal()
 
 
 def summary(experiment: Experiment) -> msg.TaskSummary:

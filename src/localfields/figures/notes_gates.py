@@ -87,7 +87,7 @@ def solved(results: Results, law: str, gates: Gates) -> GatedSolution:
     """A gated linear network on one of the laws."""
     draws = at(results.scale, paper=20_000, quick=10_000, tiny=2000)
     task = task_of(law, results.scale)
-    return results.once((law, repr(gates)), lambda: gated_solution(task, gates, draws=draws))
+    return results.once((law, repr(gates)), lambda: gated_solution(task, gates, num_samples=draws))
 
 
 def losses(results: Results, law: str) -> dict[str, float]:

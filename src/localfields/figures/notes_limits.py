@@ -51,13 +51,13 @@ def draws(scale: Scale) -> int:
 def solved(results: Results, name: str) -> GatedSolution:
     """The limit of one of the note's gates."""
     return results.once(
-        name, lambda: gated_solution(task(GAIN), GATES[name], draws=draws(results.scale))
+        name, lambda: gated_solution(task(GAIN), GATES[name], num_samples=draws(results.scale))
     )
 
 
 def pull(gain: float) -> np.ndarray:
     """Σ^{yx} of the gate 1(x₂₀ > 0): in closed form at every gain."""
-    return gated_solution(task(gain), GATES["small bump"], draws=None).first
+    return gated_solution(task(gain), GATES["small bump"], num_samples=None).first
 
 
 def half_width(curve: np.ndarray) -> float:
@@ -75,7 +75,7 @@ def own_limits(results: Results) -> np.ndarray:
 
     def limit(gate: np.ndarray) -> np.ndarray:
         return gated_solution(
-            task(GAIN), Directions(gate[None]), draws=draws(results.scale)
+            task(GAIN), Directions(gate[None]), num_samples=draws(results.scale)
         ).limit()[0]
 
     return results.once(

@@ -92,15 +92,10 @@ def _heading(prediction: Prediction, width: int) -> str:
     return f"{verdict} ({text['theory']})\n{reason}"
 
 
-def _strongest(labels: Sequence[float], task: Discrimination) -> int:
-    """The class that pulls most, whose kurtosis the report tells."""
-    return int(np.argmax(np.abs(labels) * np.asarray(task.priors)))
-
-
 def _draw_task_panels(axes: Any, prediction: Prediction) -> None:
     task, text = prediction.task, {row.key: with_minus(row.text) for row in prediction.rows()}
     _draw_covariances(axes[0], task)
-    law = task.stimuli[_strongest(task.targets()[:, 0].tolist(), task)].marginal()
+    law = task.stimuli[task.dominant_class()].marginal()
     axes[0].set_title("covariance")
     if law is None:
         axes[1].set_title("marginal")
@@ -181,8 +176,7 @@ def _draw_data_panels(axes: Any, prediction: DataPrediction) -> None:
             show_text(panel, "too few samples")
             panel.set_title(title)
         return
-    labels = [evidence.label[0] for evidence in prediction.evidence]
-    most = prediction.evidence[_strongest(labels, prediction.task)]
+    most = prediction.evidence[prediction.task.dominant_class()]
     _draw_dependence(axes[0], prediction.evidence)
     axes[0].set_title("correlation of two sites, and of their sizes")
     law = prediction.task.stimuli[most.number].marginal()

@@ -1,6 +1,12 @@
-"""Theory: the amplifier, effective and exact flows, steady states, predictions. A new file here is found by itself."""
+"""Theory: effective and exact flows, steady states, predictions.
 
-from typing import TYPE_CHECKING, Any
+Start with `base` (what a theory is), `solve` (follow its flow), `choose` (which theory covers a
+task) and `predict`. `responses/` has theories of one ReLU neuron, `networks/` those of several
+neurons, `checks/` measures their assumptions, `data/` predicts from samples, and `notes/` has
+tools that only the figures of the working notes use. A new file is found by itself.
+"""
+
+from typing import Any
 
 from .._spec import attribute as _attribute
 from .._spec import discover as _discover
@@ -16,7 +22,7 @@ from .choose import BestKnown as BestKnown
 from .choose import PerClass as PerClass
 from .choose import best_for as best_for
 from .data.evidence import DataPrediction as DataPrediction
-from .networks.absolute import AbsoluteCommittee as AbsoluteCommittee
+from .networks.committee import AbsoluteCommittee as AbsoluteCommittee
 from .networks.committee import ErfCommittee as ErfCommittee
 from .networks.committee import GaussianCommittee as GaussianCommittee
 from .networks.gated import GatedFlow as GatedFlow
@@ -48,17 +54,10 @@ from .responses.linear import LinearResponse as LinearResponse
 from .responses.linear import sinusoids as sinusoids
 from .responses.linear import winning_mode as winning_mode
 from .responses.pulse import ExactPulse as ExactPulse
-
-if TYPE_CHECKING:
-    from ._solve import solve as solve
+from .solve import solve as solve
 
 _modules = tuple(_discover(__name__, __path__))
-_later = {"solve": "_solve"}  # loads the integrator
 
 
 def __getattr__(name: str) -> Any:
-    if name in _later:
-        import importlib
-
-        return getattr(importlib.import_module(f".{_later[name]}", __name__), name)
     return _attribute(__name__, "theory", name)

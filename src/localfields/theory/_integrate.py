@@ -1,7 +1,7 @@
-"""The compiled part of `solve`: one program integrates all members, each with steps of its own.
+"""The compiled part of `solve`: one program integrates all members, each with its own step sizes.
 
-It is run several times: through the records, in stages where their end is not known, and between two records to find
-when a field became localized or came to rest.
+The program runs several times: through the records, in stages if their end is not known, and
+between two records to find when a field became localized or came to rest.
 """
 
 from __future__ import annotations
@@ -24,30 +24,61 @@ from .._ensemble import TRACES
 from ..networks.base import Params
 from ..trajectory import inverse_participation_ratio
 
-MOST_STEPS = 200_000  # of the integrator, a member and pass
-STIFF_STEPS = 20_000  # explicit steps that stability alone would force, beyond which an implicit solver is faster
-LARGEST_STIFF = 400  # parameters, for the dense Newton steps of that solver
-MOST_LOOKS = 100  # for the time of an event
-CLOSE = 1e-6  # relative error of that time
-CHUNK = 32  # members integrated together: few, so that none waits long for the slowest, and a step fits the cache
-FIRST_STAGE, STAGE = 20.0, 25  # flow time of the first stage to rest, and records of each
+MAX_STEPS = 200_000  # of the integrator, per member and call
+# Stability alone forces an explicit solver to about rate · time / 3 steps. Beyond this many an
+# implicit solver is faster, if its dense Newton steps are small enough.
+MAX_EXPLICIT_STEPS = 20_000
+MAX_STIFF_PARAMETERS = 400
+MAX_BISECTIONS = 100  # for the time of an event
+EVENT_TOLERANCE = 1e-6  # relative error of that time
+# Members integrated together: few, so that none waits long for the slowest and a step fits the
+# cache.
+CHUNK_MEMBERS = 32
+FIRST_STAGE = 20.0  # flow time of the first stage on the way to rest
+STAGE_RECORDS = 25
 
 
-@dataclasses.dataclass(frozen=True)
-class Followed:
-    """An ensemble ready to be followed, a chunk of members at a time."""
+class FlowRecords(eqx.Module):
+    """Parameters, loss and relative speed at the recorded times, and whether all went well."""
 
-    flow: Any
-    swept: bool  # whether the flow's leaves have an axis of members
-    stiff: bool
-    params: Params
-    tolerance: float
-    num: int  # records of one integration, the same in all so that they share a program
+    series: dict[str, Any]  # (member, time, …)
+    loss: Any  # (member, time)
+    speed: Any  # (member, time)
+    succeeded: Any  # (member,)
 
-    @property
-    def plan(self) -> Plan:
-        """What shapes the compiled program."""
-        return Plan(self.swept, self.stiff)
+
+class EnsembleIntegrator:
+    """Integrates an ensemble, a chunk of members at a time.
+
+    Args:
+        flow: The flow; with `swept`, its leaves have a leading axis of members.
+        swept: Whether they do.
+        stiff: Whether to use an implicit solver.
+        params: Initial parameters, (member, …).
+        tolerance: Relative error per step.
+        times: The records, if known in advance.
+    """
+
+    def __init__(
+        self,
+        flow: Any,
+        swept: bool,
+        stiff: bool,
+        params: Params,
+        tolerance: float,
+        times: np.ndarray | None = None,
+    ):
+        self.flow, self.swept, self.stiff = flow, swept, stiff
+        self.params, self.tolerance = params, tolerance
+        # All calls record the same number of times, so that they share one compiled program.
+        self.num_records = STAGE_RECORDS if times is None else times.shape[-1]
+        loss, speed = _initial_loss_and_speed(flow, params, swept)
+        self.start = FlowRecords(
+            {name: np.asarray(values)[:, None] for name, values in params.items()},
+            np.asarray(loss)[:, None],
+            np.asarray(speed)[:, None],
+            np.ones(len(loss), bool),
+        )
 
     def __call__(
         self,
@@ -55,211 +86,188 @@ class Followed:
         params: Mapping[str, Any] | None = None,
         begin: Any = 0.0,
         only: Any = None,
-    ) -> Found:
-        """Follow members through the times, (time,) or (member, time), from where they are at `begin`.
+    ) -> FlowRecords:
+        """Integrate members through `times`, (time,) or (member, time), from `params` at `begin`.
 
-        With `only`, a mask, the others stay where they are.
+        With `only`, a mask, the other members stay where they are.
         """
-        params = {
-            name: np.asarray(values)
-            for name, values in (self.params if params is None else params).items()
-        }
+        params = self.params if params is None else params
+        params = {name: np.asarray(values) for name, values in params.items()}
         count = len(params["weights"])
         begin = np.broadcast_to(np.asarray(begin, np.float64), (count,))
         times = np.broadcast_to(times, (count, np.shape(times)[-1]))
-        size = math.ceil(count / math.ceil(count / CHUNK))
+        size = math.ceil(count / math.ceil(count / CHUNK_MEMBERS))
         chosen = np.arange(count) if only is None else np.flatnonzero(only)
 
-        def chunk(start: int) -> Found:
+        def integrate_chunk(start: int) -> FlowRecords:
             # The last chunk is filled up with copies: one size, one program.
             rows = chosen[np.minimum(np.arange(start, start + size), len(chosen) - 1)]
             take = functools.partial(jax.tree.map, lambda leaf: leaf[rows])
             with jax.enable_x64(True):  # a setting of the thread
-                flow = take(self.flow) if self.swept else self.flow
-                found = _follow(
-                    self.plan,
-                    flow,
+                records = _integrate_members(
+                    take(self.flow) if self.swept else self.flow,
                     take(params),
                     begin[rows],
                     times[rows],
                     jnp.asarray(self.tolerance),
+                    self.swept,
+                    self.stiff,
                 )
-                return jax.tree.map(np.asarray, found)
+                return jax.tree.map(np.asarray, records)
 
-        still = {
-            name: np.repeat(values[:, None], times.shape[1], axis=1)
-            for name, values in params.items()
-        }
-        result = Found(
-            still, np.full(times.shape, np.nan), np.full(times.shape, np.nan), np.ones(count, bool)
+        result = FlowRecords(
+            {
+                name: np.repeat(values[:, None], times.shape[1], axis=1)
+                for name, values in params.items()
+            },
+            np.full(times.shape, np.nan),
+            np.full(times.shape, np.nan),
+            np.ones(count, bool),
         )
         if not len(chosen):
             return result
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            # The first by itself, to compile; such programs leave all cores but one idle, so the rest side by side.
-            parts = [chunk(0), *pool.map(chunk, range(size, len(chosen), size))]
-        found = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(chosen)], *parts)
-        for whole, part in zip(jax.tree.leaves(result), jax.tree.leaves(found), strict=True):
-            whole[chosen] = part
+            # The first chunk runs alone, to compile. Each program uses one core, so the others
+            # run side by side.
+            chunks = [
+                integrate_chunk(0),
+                *pool.map(integrate_chunk, range(size, len(chosen), size)),
+            ]
+        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(chosen)], *chunks)
+        for target, values in zip(jax.tree.leaves(result), jax.tree.leaves(joined), strict=True):
+            target[chosen] = values
         return result
 
-    def to_rest(self, until: float, rest: float) -> tuple[np.ndarray, Found]:
-        """Times and records up to the first at which all members rest, or `until`.
+    def to_rest(self, until: float, stop_tol: float) -> tuple[np.ndarray, FlowRecords]:
+        """Times and records up to the first at which all members are at rest, or `until`.
 
-        In stages, each half as long as all before it, so that records grow sparser as the flow grows slower. Looking
-        at the records costs less than an event would, which is looked for at every step of every member. A member
-        that rests at the end of a stage stays there.
+        Each stage is half as long as all before it together, so that records grow sparser as the
+        flow slows down. Checking the records is cheaper than an event of the integrator, which is
+        evaluated at every step of every member. A member at rest at the end of a stage stays there.
         """
-        times, begin, moving = [np.zeros(1)], 0.0, np.ones(len(self.params["weights"]), bool)
-        parts = [self.start]
+        times, begin = [np.zeros(1)], 0.0
+        stages = [self.start]
+        moving = np.ones(len(self.params["weights"]), bool)
         while True:
-            stage = np.linspace(begin, min(until, max(FIRST_STAGE, 1.5 * begin)), STAGE + 1)[1:]
-            before = parts[-1]
-            found = self(
-                stage,
-                {name: values[:, -1] for name, values in before.series.items()},
-                begin,
-                moving,
-            )
-            found.loss[~moving], found.speed[~moving] = (
-                before.loss[~moving, -1:],
-                before.speed[~moving, -1:],
-            )
-            parts.append(found)
-            times.append(stage)
-            begin = stage[-1]
-            rests = found.speed <= rest
-            quiet: Any = rests.all(axis=0)
-            moving = ~rests[:, -1] & found.good & moving
+            stage_times = np.linspace(
+                begin, min(until, max(FIRST_STAGE, 1.5 * begin)), STAGE_RECORDS + 1
+            )[1:]
+            last = stages[-1]
+            params = {name: values[:, -1] for name, values in last.series.items()}
+            stage = self(stage_times, params, begin, moving)
+            stage.loss[~moving] = last.loss[~moving, -1:]
+            stage.speed[~moving] = last.speed[~moving, -1:]
+            stages.append(stage)
+            times.append(stage_times)
+            begin = stage_times[-1]
+            at_rest = stage.speed <= stop_tol
+            all_rest: Any = at_rest.all(axis=0)
+            moving = ~at_rest[:, -1] & stage.succeeded & moving
             if not moving.any() or begin >= until:
                 break
-        # Of the last stage, what comes after the first record from which on all rest is left out.
-        surplus = max(0, int((~quiet[::-1]).argmax()) - 1) if quiet[-1] and not quiet.all() else 0
-        keep = sum(map(len, times)) - surplus
+        # Drop the records after the first from which on all members are at rest.
+        surplus = 0
+        if all_rest[-1] and not all_rest.all():
+            surplus = max(0, int((~all_rest[::-1]).argmax()) - 1)
+        kept = sum(map(len, times)) - surplus
 
-        def joined(*leaves: np.ndarray) -> np.ndarray:
-            return np.concatenate(leaves, axis=1)[:, :keep]
+        def join(*leaves: np.ndarray) -> np.ndarray:
+            return np.concatenate(leaves, axis=1)[:, :kept]
 
-        good = np.logical_and.reduce([part.good for part in parts])
-        records = [dataclasses.replace(part, good=None) for part in parts]
-        return np.concatenate(times)[:keep], dataclasses.replace(
-            jax.tree.map(joined, *records), good=good
-        )
+        succeeded = np.logical_and.reduce([stage.succeeded for stage in stages])
+        series = [dataclasses.replace(stage, succeeded=None) for stage in stages]
+        records = dataclasses.replace(jax.tree.map(join, *series), succeeded=succeeded)
+        return np.concatenate(times)[:kept], records
 
-    @functools.cached_property
-    def start(self) -> Found:
-        """Where the members begin, as one record."""
-        loss, speed = (
-            np.asarray(values)[:, None] for values in _first_look(self.plan, self.flow, self.params)
-        )
-        series = {name: np.asarray(first)[:, None] for name, first in self.params.items()}
-        return Found(series, loss, speed, np.ones(len(loss), bool))
-
-    def since(
-        self, found: Found, times: np.ndarray, localized: float = math.inf, rest: float = -1.0
+    def time_since(
+        self,
+        records: FlowRecords,
+        times: np.ndarray,
+        ipr_above: float = math.inf,
+        speed_below: float = -1.0,
     ) -> np.ndarray:
-        """Flow time from which on a member is localized, or at rest, until the end of the records; nan for never.
+        """Flow time from which on a condition holds until the last record, (member,); nan if never.
 
-        The records tell between which two; between those the flow is followed again, and so on until they are close.
+        The condition is an IPR above `ipr_above`, or else a relative speed of at most
+        `speed_below`. The records bracket the time; the flow is integrated again inside the
+        bracket, and so on until the bracket is narrow.
         """
 
-        def shows(records: Found) -> np.ndarray:
-            if localized == math.inf:
-                return records.speed <= rest
-            ratios = inverse_participation_ratio(
-                records.series["weights"], 1
-            )  # nan for a neuron of zeros
-            return np.fmax.reduce(ratios, axis=2) > localized
+        def holds(records: FlowRecords) -> np.ndarray:
+            if ipr_above == math.inf:
+                return records.speed <= speed_below
+            ratios = inverse_participation_ratio(records.series["weights"], 1)
+            return np.fmax.reduce(ratios, axis=2) > ipr_above  # fmax: nan for a neuron of zeros
 
-        count, num = found.loss.shape
-        rows, within = np.arange(count), np.linspace(0, 1, self.num + 2)[None, 1:-1]
-        left, shown = (
-            {name: values[:, 0] for name, values in self.start.series.items()},
-            shows(self.start),
-        )
+        count, num = records.loss.shape
+        rows = np.arange(count)
+        fractions = np.linspace(0, 1, self.num_records + 2)[None, 1:-1]
+        left = {name: values[:, 0] for name, values in self.start.series.items()}
+        left_holds = holds(self.start)
         begin, inner = np.zeros(count), np.broadcast_to(times, (count, num))
-        end, now = inner[:, -1], found
+        end = inner[:, -1]
         ever = always = np.zeros(count, bool)
-        for look in range(MOST_LOOKS):
-            at = np.concatenate([begin[:, None], inner, end[:, None]], axis=1)
-            seen = np.concatenate([shown, shows(now)], axis=1)
-            if look == 0:
-                ever, always = seen[:, -1], seen.all(axis=1)
-            length = seen.shape[1] - 1
+        for bisection in range(MAX_BISECTIONS):
+            grid = np.concatenate([begin[:, None], inner, end[:, None]], axis=1)
+            true = np.concatenate([left_holds, holds(records)], axis=1)
+            if bisection == 0:
+                ever, always = true[:, -1], true.all(axis=1)
+            # The last point of the grid at which the condition does not hold opens the bracket.
             last = np.where(
-                seen.all(axis=1), 0, length - (~seen[:, ::-1]).argmax(axis=1)
-            )  # that does not show it
-            begin, end = at[rows, last], at[rows, last + 1]
-            open_ = ever & ~always & (end - begin > CLOSE * end)
-            if not open_.any():
+                true.all(axis=1), 0, true.shape[1] - 1 - (~true[:, ::-1]).argmax(axis=1)
+            )
+            begin, end = grid[rows, last], grid[rows, last + 1]
+            unresolved = ever & ~always & (end - begin > EVENT_TOLERANCE * end)
+            if not unresolved.any():
                 break
             moved = rows[last > 0]
-            for name, values in now.series.items():
+            for name, values in records.series.items():
                 left[name] = left[name].copy()
                 left[name][moved] = values[moved, last[moved] - 1]
-            shown = np.zeros((count, 1), bool)
-            inner = begin[:, None] + (end - begin)[:, None] * within
-            now = self(inner, left, begin, open_)
+            left_holds = np.zeros((count, 1), bool)
+            inner = begin[:, None] + (end - begin)[:, None] * fractions
+            records = self(inner, left, begin, unresolved)
         return np.where(ever, np.where(always, 0.0, end), np.nan)
 
 
-class Plan(eqx.Module):
-    """What shapes the compiled program."""
-
-    swept: bool = eqx.field(static=True)
-    stiff: bool = eqx.field(static=True)
-
-
-class Found(eqx.Module):
-    """One integration: parameters, loss and relative speed at the times asked for, and whether it went well."""
-
-    series: dict[str, Any]  # (member, time, …)
-    loss: Any  # (member, time), as the speed
-    speed: Any
-    good: Any  # (member,)
-
-
-@functools.partial(jax.jit, static_argnames="plan")
-def _follow(
-    plan: Plan, flow: Any, params: Params, begin: Any, times: Any, tolerance: jax.Array
-) -> Found:
+@functools.partial(jax.jit, static_argnames=("swept", "stiff"))
+def _integrate_members(
+    flow: Any, params: Params, begin: Any, times: Any, tolerance: Any, swept: bool, stiff: bool
+) -> FlowRecords:
     """Integrate every member from its time `begin` (member,) through `times` (member, time)."""
     TRACES["solve"] += 1
-    over = jax.vmap(
-        functools.partial(_one, plan, tolerance), in_axes=(0 if plan.swept else None, 0, 0, 0)
-    )
-    return over(flow, params, begin, times)
+
+    def integrate(flow: Any, params: Params, begin: jax.Array, times: jax.Array) -> FlowRecords:
+        solution: Any = diffrax.diffeqsolve(
+            diffrax.ODETerm(lambda t, y, flow: jax.tree.map(jnp.negative, flow(y)[1])),
+            diffrax.Kvaerno5() if stiff else diffrax.Tsit5(),
+            t0=begin,
+            # diffrax cannot integrate over an interval of length zero.
+            t1=jnp.maximum(times[-1], begin * (1 + 1e-12) + 1e-300),
+            dt0=None,
+            y0=params,
+            args=flow,  # not closed over: a closed-over matrix makes compilation slow
+            saveat=diffrax.SaveAt(ts=times),
+            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
+            max_steps=MAX_STEPS,
+            adjoint=diffrax.ForwardMode(),
+            throw=False,  # a program with a host check is never taken from the compilation cache
+        )
+        finite = jnp.all(jnp.isfinite(solution.ys["weights"]))
+        succeeded = (solution.result == diffrax.RESULTS.successful) & finite
+        # Inside the program, where the records are still in the cache.
+        loss, speed = jax.lax.map(functools.partial(_loss_and_speed, flow), solution.ys)
+        return FlowRecords(solution.ys, loss, speed, succeeded)
+
+    return jax.vmap(integrate, in_axes=(0 if swept else None, 0, 0, 0))(flow, params, begin, times)
 
 
-def _one(
-    plan: Plan, tolerance: Any, flow: Any, params: Params, begin: jax.Array, times: jax.Array
-) -> Found:
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, flow: jax.tree.map(jnp.negative, flow(y)[1])),
-        diffrax.Kvaerno5() if plan.stiff else diffrax.Tsit5(),
-        t0=begin,
-        t1=jnp.maximum(times[-1], begin * (1 + 1e-12) + 1e-300),  # a span of nothing is none
-        dt0=None,
-        y0=params,
-        args=flow,  # through here, not closed over: a closed-over matrix makes compilation slow
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
-        max_steps=MOST_STEPS,
-        adjoint=diffrax.ForwardMode(),
-        throw=False,  # a program with a check of its own is never taken from the compilation cache: `leave_checks_out`
-    )
-    good = (found.result == diffrax.RESULTS.successful) & jnp.all(jnp.isfinite(found.ys["weights"]))
-    # Here, where the records still are in the cache, not afterwards for all of them.
-    loss, speed = jax.lax.map(functools.partial(_look, flow), found.ys)
-    return Found(found.ys, loss, speed, good)
+@functools.partial(jax.jit, static_argnames="swept")
+def _initial_loss_and_speed(flow: Any, params: Params, swept: bool) -> tuple[jax.Array, jax.Array]:
+    return jax.vmap(_loss_and_speed, in_axes=(0 if swept else None, 0))(flow, params)
 
 
-@functools.partial(jax.jit, static_argnames="plan")
-def _first_look(plan: Plan, flow: Any, params: Params) -> tuple[jax.Array, jax.Array]:
-    return jax.vmap(_look, in_axes=(0 if plan.swept else None, 0))(flow, params)
-
-
-def _look(flow: Any, params: Params) -> tuple[jax.Array, jax.Array]:
+def _loss_and_speed(flow: Any, params: Params) -> tuple[jax.Array, jax.Array]:
     """The loss, and how fast the parameters move relative to their length."""
     loss, gradient = flow(params)
     length, speed = (
@@ -269,24 +277,25 @@ def _look(flow: Any, params: Params) -> tuple[jax.Array, jax.Array]:
 
 
 def is_stiff(flow: Any, swept: bool, params: Params, end: float) -> bool:
-    """Whether stability alone would force an explicit solver to more steps than an implicit one costs."""
-    if sum(leaf[0].size for leaf in jax.tree.leaves(params)) > LARGEST_STIFF:
+    """Whether stability alone would force an explicit solver to too many steps."""
+    if sum(leaf[0].size for leaf in jax.tree.leaves(params)) > MAX_STIFF_PARAMETERS:
         return False
     first = jax.tree.map(lambda leaf: leaf[0], params)
     rate = _largest_rate(jax.tree.map(lambda leaf: leaf[0], flow) if swept else flow, first)
-    return float(rate) * end / 3 > STIFF_STEPS
+    return float(rate) * end / 3 > MAX_EXPLICIT_STEPS
 
 
 @jax.jit
 def _largest_rate(flow: Any, params: Params) -> jax.Array:
-    # Near zero the gate turns quickly, but not for long: fields of unit length say what the flow is like later on.
+    """Largest rate of the linearized flow, by power iteration."""
+    # Near zero the gate turns quickly, but not for long: later fields have about unit length.
     length = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params)))
-    here = jax.tree.map(lambda leaf: leaf / jnp.maximum(length, 1e-300), params)
+    unit = jax.tree.map(lambda leaf: leaf / jnp.maximum(length, 1e-300), params)
 
-    def stretch(_: Any, carry: Any) -> Any:
+    def iterate(_: Any, carry: Any) -> Any:
         direction, _ = carry
-        turned = jax.jvp(lambda y: flow(y)[1], (here,), (direction,))[1]
-        size = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(turned)))
-        return jax.tree.map(lambda leaf: leaf / jnp.maximum(size, 1e-300), turned), size
+        product = jax.jvp(lambda y: flow(y)[1], (unit,), (direction,))[1]
+        size = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(product)))
+        return jax.tree.map(lambda leaf: leaf / jnp.maximum(size, 1e-300), product), size
 
-    return jax.lax.fori_loop(0, 30, stretch, (here, jnp.zeros(())))[1]
+    return jax.lax.fori_loop(0, 30, iterate, (unit, jnp.zeros(())))[1]

@@ -1,8 +1,8 @@
 """What every theory is: a value that turns a task into the gradient of its population loss.
 
-For one ReLU neuron on sign-symmetric classes the population loss needs, beside covariances, a single vector a class:
-the mean of what the gate lets through, f(w) = E[1(⟨w, X⟩ ≥ 0) X]. A theory of that neuron is its `response`, exact or
-approximate; loss, gradient and flow follow here, once for all of them.
+For one ReLU neuron on sign-symmetric classes the population loss needs, besides covariances, one
+vector per class: the mean of what the gate lets through, f(w) = E[1(⟨w, X⟩ ≥ 0) X]. A theory of
+that neuron is its `response`, exact or approximate; loss, gradient and flow follow here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..stimuli import Stimulus
 from ..tasks import Discrimination
 
 # A dense product is faster than two FFTs up to about this many sites.
-LARGEST_DENSE = 256
+MAX_DENSE_SITES = 256
 
 
 class Covariance(eqx.Module):
-    """Multiplication by a covariance: dense while that is small, by FFT for a large translation-invariant one."""
+    """Multiplication by a covariance: dense if small, by FFT if large and translation invariant."""
 
-    values: jax.Array  # the whole matrix, or the eigenvalues at each frequency
+    values: jax.Array  # the matrix, or the eigenvalue at each frequency
     shape: tuple[int, ...] = eqx.field(static=True)
 
     def __call__(self, w: jax.Array) -> jax.Array:
@@ -43,17 +43,17 @@ class Covariance(eqx.Module):
 
 
 def covariance_of(values: np.ndarray, shape: tuple[int, ...]) -> Covariance:
-    """Wrap what `Stimulus.covariance` returns: a row, or the whole matrix (*shape, *shape)."""
+    """Wrap what `Stimulus.covariance` returns: a row, or a matrix (*shape, *shape)."""
     size = int(np.prod(shape))
     if values.shape != shape:
-        return Covariance(jnp.asarray(values.reshape(size, size)), shape)
-    return Covariance(
-        jnp.asarray(matrix(values) if size <= LARGEST_DENSE else spectrum(values)), shape
-    )
+        values = values.reshape(size, size)
+    else:
+        values = matrix(values) if size <= MAX_DENSE_SITES else spectrum(values)
+    return Covariance(jnp.asarray(values), shape)
 
 
 class Response(eqx.Module):
-    """f(w) = E[1(⟨w, X⟩ ≥ 0) X] of one class. Its arrays are leaves, so that responses stack over members."""
+    """f(w) = E[1(⟨w, X⟩ ≥ 0) X] of one class; its arrays stack over members."""
 
     @abc.abstractmethod
     def __call__(self, w: jax.Array) -> jax.Array:
@@ -61,18 +61,18 @@ class Response(eqx.Module):
 
 
 class Flow(eqx.Module):
-    """The population loss of one task and network, and its gradient; gradient flow follows −gradient."""
+    """The population loss of one task and network, and its gradient."""
 
     @abc.abstractmethod
     def __call__(self, params: Params) -> tuple[jax.Array, Params]:
-        """Loss and gradient at parameters as a network has them: `weights` (K, size) and what it adds."""
+        """Loss and gradient at a network's parameters: `weights` (K, size), and others it has."""
 
 
 class NeuronFlow(Flow):
-    """One ReLU neuron, mean squared error, sign-symmetric classes with labels y_c and probabilities p_c.
+    """One ReLU neuron, mean squared error, sign-symmetric classes with labels y_c and priors p_c.
 
-    L = Σ p_c y_c² − 2 Σ p_c y_c ⟨w, f_c(w)⟩ + ½ wᵀ Σ̄ w with Σ̄ = Σ p_c Σ_c, exactly; so −∇L = 2 Σ p_c y_c f_c − Σ̄ w.
-    (Paper eq. 5 with two classes, labels 0 and 1; the notes' loss has a further ½.)
+    L = Σ p_c y_c² − 2 Σ p_c y_c ⟨w, f_c(w)⟩ + ½ wᵀ Σ̄ w with Σ̄ = Σ p_c Σ_c, exactly, so that
+    −∇L = 2 Σ p_c y_c f_c − Σ̄ w. (Paper eq. 5 for labels 0 and 1; the notes' loss has another ½.)
     """
 
     responses: tuple[Response, ...]
@@ -97,7 +97,7 @@ class NeuronFlow(Flow):
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """Whether a theory describes something, whether exactly, and if not, why; true where it does."""
+    """Whether a theory covers a task, whether exactly, and if not, why; true if it does."""
 
     ok: bool
     exact: bool = False
@@ -108,7 +108,7 @@ class Coverage:
         return self.ok
 
     def require(self) -> None:
-        """Raise the reason as an InputError where the theory does not apply."""
+        """Raise the reason as an InputError if the theory does not apply."""
         if not self.ok:
             raise InputError(self.reason)
 
@@ -122,29 +122,29 @@ def not_covered(reason: str) -> Coverage:
 
 
 class Theory(Spec):
-    """A description of learning that needs no draws.
+    """A description of learning that needs no samples.
 
     Defining a subclass is enough for it to take part: `best_for` asks every theory, at its default
     fields, whether it `covers` a task.
     """
 
     family: ClassVar[str] = "theory"
-    priority: ClassVar[int] = 0  # among equally exact theories the one with the largest is chosen
+    priority: ClassVar[int] = 0  # among equally exact theories the largest is chosen
 
     @abc.abstractmethod
     def covers(self, task: Discrimination, network: Network) -> Coverage:
-        """Whether the theory describes this network on this task (no swept numbers); nothing is raised."""
+        """Whether the theory describes this network on this task (no swept numbers)."""
 
     @abc.abstractmethod
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Loss and gradient for one task (no swept numbers), in float64.
 
         Raises:
-            InputError: When the theory does not cover the task or the network.
+            InputError: If the theory does not cover the task or the network.
         """
 
     def coarse(self) -> Theory:
-        """A cheaper version, accurate enough to tell in what a flow ends; itself unless there is one."""
+        """A cheaper version, accurate enough for a verdict; the theory itself if there is none."""
         return self
 
     def title(self, task: Discrimination) -> str:
@@ -164,32 +164,36 @@ class NeuronTheory(Theory):
         """The response of one class that the theory covers."""
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
-        """One ReLU neuron, where every class that pulls is covered; of the others the covariance is enough."""
-        name = type(self).__name__
-        if reason := not_a_neuron(name, task, network):
+        """One ReLU neuron; of classes with label zero the covariance is enough."""
+        if reason := not_a_neuron(type(self).__name__, task, network):
             return not_covered(reason)
-        classes = [self.covers_class(stimulus) for stimulus in labelled(task)]
-        missing = [one for one in classes if not one]
-        return missing[0] if missing else Coverage(True, exact=all(one.exact for one in classes))
+        coverages = [self.covers_class(stimulus) for stimulus in labelled_stimuli(task)]
+        for coverage in coverages:
+            if not coverage:
+                return coverage
+        return Coverage(True, exact=all(coverage.exact for coverage in coverages))
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
-        """Assemble the loss from the responses of the classes that pull."""
+        """Assemble the loss from the responses of the labelled classes."""
         self.covers(task, network).require()
-        return neuron_flow(task, alike(task), lambda c: self.response(task.stimuli[c]))
+        return neuron_flow(task, class_covariances(task), lambda c: self.response(task.stimuli[c]))
 
 
-def labelled(task: Discrimination) -> list[Stimulus]:
-    """The classes that pull on a neuron: those whose label is not zero."""
-    marked = (task.targets() != 0).any(axis=1)
-    return [stimulus for stimulus, pulls in zip(task.stimuli, marked, strict=True) if pulls]
+def labelled_stimuli(task: Discrimination) -> list[Stimulus]:
+    """The classes whose label is not zero: only they pull on a neuron."""
+    nonzero = (task.targets() != 0).any(axis=1)
+    return [stimulus for stimulus, pulls in zip(task.stimuli, nonzero, strict=True) if pulls]
 
 
 def neuron_flow(
     task: Discrimination, covariances: Sequence[np.ndarray], response: Callable[[int], Response]
 ) -> NeuronFlow:
-    """The flow of a task from the covariances of its classes, all rows or all matrices, and a response a class.
+    """The flow of a task from the covariances and responses of its classes.
 
-    Only classes whose label is not zero are asked for their response.
+    Args:
+        task: Labels, priors and penalties.
+        covariances: One per class, all rows or all matrices.
+        response: From the number of a labelled class to its response.
     """
     labels, priors = task.targets()[:, 0], task.priors
     mean = sum(p * values for p, values in zip(priors, covariances, strict=True))
@@ -205,35 +209,46 @@ def neuron_flow(
         )
 
 
-def alike(task: Discrimination) -> list[np.ndarray]:
-    """Covariances of the classes in one form: rows where all have one, else whole matrices."""
+def class_covariances(task: Discrimination) -> list[np.ndarray]:
+    """Covariances of all classes: rows if all are translation invariant, else matrices."""
     if all(stimulus.translation_invariant for stimulus in task.stimuli):
         return [np.asarray(stimulus.covariance(), np.float64) for stimulus in task.stimuli]
     return [stimulus.covariance_matrix() for stimulus in task.stimuli]
 
 
+def site_variances(stimulus: Stimulus) -> np.ndarray:
+    """Variance of every site, (size,)."""
+    values = np.asarray(stimulus.covariance(), np.float64)
+    if values.shape == stimulus.shape:
+        return np.full(stimulus.size, values.flat[0])
+    return np.diagonal(values.reshape(stimulus.size, stimulus.size))
+
+
+# Reasons why a theory does not apply; an empty string if it does.
+
+
 def not_a_neuron(name: str, task: Discrimination, network: Network) -> str:
-    """Why a theory of one ReLU neuron on sign-symmetric classes does not apply; empty if it does."""
+    """Why a theory of one ReLU neuron on sign-symmetric classes does not apply."""
     if not isinstance(network, SingleNeuron) or network.activation != "relu":
         return (
-            f"The network for {name} must be SingleNeuron(activation='relu'), got {show(network)}. "
-            "The theory is of that neuron."
+            f"{name} describes SingleNeuron(activation='relu') only, got {show(network)}. "
+            "Use that network, or another theory."
         )
-    return not_squares(name, task) or not_symmetric(name, task.stimuli)
+    return not_mse(name, task) or not_symmetric(name, task.stimuli)
 
 
-def not_squares(name: str, task: Discrimination) -> str:
-    """Why a task is not one task of mean squared error with one number per class; empty if it is."""
+def not_mse(name: str, task: Discrimination) -> str:
+    """Why a task is not a single task with mean squared error and one label per class."""
     if task.loss != "mse" or task.outputs != 1:
         return (
-            f"The task for {name} must be mean squared error with one number per class, "
-            f"got loss {task.loss!r} with labels {task.labels!r}. Use loss='mse'."
+            f"{name} needs mean squared error with one number per class, got loss {task.loss!r} "
+            f"with labels {task.labels!r}. Use loss='mse'."
         )
-    return swept(name, task)
+    return not_single(name, task)
 
 
-def swept(name: str, *values: Spec) -> str:
-    """Why one of these cannot stand for a single member; empty if all can."""
+def not_single(name: str, *values: Spec) -> str:
+    """Why a task, stimulus or network has swept numbers."""
     for value in values:
         for field, given in number_values(value):
             if np.ndim(given):
@@ -245,17 +260,17 @@ def swept(name: str, *values: Spec) -> str:
 
 
 def not_symmetric(name: str, stimuli: Sequence[Stimulus]) -> str:
-    """Why some class is not sign symmetric; empty if all are."""
+    """Why some class is not sign symmetric."""
     for stimulus in stimuli:
         if not stimulus.sign_symmetric:
             return (
-                f"Every stimulus for {name} must be sign symmetric, got {show(stimulus)}, which is "
-                "not. Use the coding by signs, or `ExactPulse` for pulses."
+                f"{name} needs sign-symmetric stimuli, but {show(stimulus)} is not. "
+                "Use coding='signs', or `ExactPulse` for pulses."
             )
     return ""
 
 
-def require(reason: str) -> None:
-    """Raise an InputError where there is a reason to."""
+def raise_if(reason: str) -> None:
+    """Raise a reason as an InputError, unless it is empty."""
     if reason:
         raise InputError(reason)

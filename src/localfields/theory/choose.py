@@ -1,7 +1,8 @@
 """Which theory describes a task: the one place that chooses.
 
-`predict`, `train(estimator="exact")` and the explorer all ask `best_for`. A theory takes part by being defined, here
-or in a plugin; it says itself what it covers, whether exactly, and with which priority.
+`predict`, `train(estimator="exact")` and the explorer all ask `best_for`. A theory takes part by
+being defined, in the package or in a plugin; it says itself what it covers, whether exactly, and
+with which priority.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from .._spec import Choice, Declaration, declare, registered
 from ..networks import Network
 from ..stimuli import Stimulus
 from ..tasks import Discrimination
-from .base import Coverage, Flow, NeuronTheory, Response, Theory, labelled, not_covered
+from .base import Coverage, Flow, NeuronTheory, Response, Theory, labelled_stimuli, not_covered
 
 
 def best_for(task: Discrimination, network: Network) -> Theory | None:
-    """The best theory of a network on a task: exact before approximate, then by priority; None where none applies.
+    """The best theory of a network on a task: exact first, then by priority; None if none applies.
 
     Args:
         task: Without swept numbers.
@@ -27,7 +28,7 @@ def best_for(task: Discrimination, network: Network) -> Theory | None:
         >>> import localfields as lf
         >>> task = lf.Discrimination(*(lf.stimuli.Gaussian((40,), xi=xi) for xi in (1, 3)))
         >>> best_for(task, lf.networks.Committee(3))
-        GaussianCommittee(law='exact')
+        GaussianCommittee(distribution='exact')
     """
     # Theories of one neuron take part through `PerClass`, which chooses among them class by class.
     theories: list[Any] = [
@@ -39,24 +40,24 @@ def best_for(task: Discrimination, network: Network) -> Theory | None:
 
 
 def _best(candidates: Iterable[tuple[Any, Coverage]]) -> Any:
-    """The exact before the approximate, then the one of highest priority; the first name in the alphabet of equals."""
-    ranked = [
-        (coverage.exact, theory.priority, theory) for theory, coverage in candidates if coverage
-    ]
-    return max(ranked, key=lambda one: one[:2])[2] if ranked else None
+    """Exact before approximate, then the highest priority; of equals the first by name."""
+    covering = [(theory, coverage) for theory, coverage in candidates if coverage]
+    # `max` returns the first of equals, and theories are registered in the order of their names.
+    best = max(covering, key=lambda pair: (pair[1].exact, pair[0].priority), default=(None, None))
+    return best[0]
 
 
 ACCURACY = Declaration(
     Choice(("full", "coarse")),
-    help="full, or coarse: faster, and enough to tell in what a flow ends",
+    help="full, or coarse: faster, and accurate enough for a verdict",
 )
 
 
 class PerClass(NeuronTheory):
     """One ReLU neuron, each class by the best theory of its response.
 
-    Elliptical and Ising data are described exactly, the rest by eq. 5 of the paper, unless a theory of your own
-    covers it better.
+    Elliptical and Ising data are described exactly, others by eq. 5 of the paper, unless a theory
+    of your own covers them better.
 
     Example:
         >>> import localfields as lf
@@ -69,7 +70,7 @@ class PerClass(NeuronTheory):
     accuracy: str = declare(ACCURACY, default="full")
 
     def response_theory(self, stimulus: Stimulus) -> NeuronTheory | None:
-        """The theory that describes a class, None where there is none."""
+        """The best theory of a class; None if there is none."""
         theories = [
             cls()
             for cls in registered("theory").values()
@@ -79,16 +80,16 @@ class PerClass(NeuronTheory):
         return best.coarse() if best and self.accuracy == "coarse" else best
 
     def covers_class(self, stimulus: Stimulus) -> Coverage:
-        """What the best theory of the class says."""
+        """As the best theory of the class says."""
         best = self.response_theory(stimulus)
         if best is not None:
             return best.covers_class(stimulus)
-        return not_covered(f"No theory here describes the response to {stimulus!r}.")
+        return not_covered(f"No theory describes the response to {stimulus!r}.")
 
     def response(self, stimulus: Stimulus) -> Response:
         """The response of one class."""
-        best = self.response_theory(stimulus)
         self.covers_class(stimulus).require()
+        best = self.response_theory(stimulus)
         assert best is not None
         return best.response(stimulus)
 
@@ -97,13 +98,15 @@ class PerClass(NeuronTheory):
         return self.replace(accuracy="coarse")
 
     def title(self, task: Discrimination) -> str:
-        """The theories of the classes that pull."""
-        names = {type(self.response_theory(stimulus)).__name__ for stimulus in labelled(task)}
+        """The theories of the labelled classes."""
+        names = {
+            type(self.response_theory(stimulus)).__name__ for stimulus in labelled_stimuli(task)
+        }
         return " and ".join(sorted(names))
 
 
 class BestKnown(Theory):
-    """Whatever theory describes a network on a task best, as `best_for` chooses it.
+    """Whichever theory describes a network on a task best, as `best_for` chooses it.
 
     Example:
         >>> import localfields as lf
@@ -115,7 +118,7 @@ class BestKnown(Theory):
     accuracy: str = declare(ACCURACY, default="full")
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
-        """What the best theory says; where there is none, the reason of those of one neuron."""
+        """As the best theory says; if there is none, why one ReLU neuron is not covered."""
         return (best_for(task, network) or PerClass()).covers(task, network)
 
     def flow(self, task: Discrimination, network: Network) -> Flow:

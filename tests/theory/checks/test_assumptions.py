@@ -20,10 +20,9 @@ from localfields.stimuli import (
     SinglePulse,
     StudentT,
 )
-from localfields.theory.checks import assumptions, validity
-from localfields.theory.checks import draws as _draws
+from localfields.theory.checks import assumptions, sampling, validity
 from localfields.theory.checks.assumptions import check_stimulus
-from localfields.theory.checks.draws import BINS, GROUPS
+from localfields.theory.checks.sampling import BINS, GROUPS
 from localfields.theory.checks.validity import CELLS, check_trajectory
 from localfields.theory.responses.linear import LinearResponse
 from localfields.trajectory import Outcome, Trajectory
@@ -69,10 +68,10 @@ def test_square_is_unbiased_and_its_error_right():
     """Noise of variance 1/4 about a mean: the plain square would be 10 × 1/4/GROUPS too large."""
     mean = np.linspace(0, 0.3, 10)
     draws = np.random.default_rng(0).normal(scale=0.5, size=(2000, GROUPS, 10)) + mean
-    found = [_draws.mean_square(parts, (0,)) for parts in draws]
+    found = [sampling.mean_square(parts, (0,)) for parts in draws]
     squares, errors = (
         np.array([f[0] for f in found]),
-        np.array([_draws.jackknife(f[1]) for f in found]),
+        np.array([sampling.jackknife(f[1]) for f in found]),
     )
     spread = squares.std()
     assert abs(squares.mean() - mean @ mean) < SIGMAS * spread / math.sqrt(2000)
@@ -268,7 +267,7 @@ def test_other_scales_and_lattices():
 
 def test_table():
     text = str(check_stimulus(Ising(20), num=4000))
-    assert text.startswith("Ising(shape=(20,), coupling=0.7), 4000 draws")
+    assert text.startswith("Ising(shape=(20,), coupling=0.7), 4000 samples")
     for name in ("S1", "S2", "S3", "A1", "A2", "declared", "holds", "exact", "±"):
         assert name in text
 
@@ -483,10 +482,10 @@ def test_bad_records_are_nan():
         (lambda: check_stimulus(Ising(12, coupling=[0.1, 0.2])), "one number"),
         (lambda: check_stimulus(Ising(12), num=10), "`num`"),
         (lambda: check_stimulus(Ising(12), seed=-1), "`seed`"),
-        (lambda: check_trajectory(along(np.ones((2, 12))), Ising(13)), "lattice"),
+        (lambda: check_trajectory(along(np.ones((2, 12))), Ising(13)), "is on"),
         (
             lambda: check_trajectory(along(np.ones((2, 12))), SinglePulse(12, coding="zero-one")),
-            "sign symmetric",
+            "sign-symmetric",
         ),
         (lambda: check_trajectory(along(np.ones((2, 12))), Ising(12), member=1), "`member`"),
         (lambda: check_trajectory(along(np.ones((2, 12))), Ising(12), neuron=1), "`neuron`"),

@@ -25,14 +25,14 @@ from localfields.stimuli import (
 from localfields.theory.checks.assumptions import Measured, check_stimulus
 from localfields.theory.data import prediction
 from localfields.theory.data import rows as _rows
-from localfields.theory.data.prediction import LEVEL, POWER, ROWS_A_SITE
+from localfields.theory.data.prediction import POWER, REJECTION_LEVEL, ROWS_A_SITE
 from localfields.theory.data.rows import (
-    GROUPS,
+    ROW_GROUPS,
     Measurements,
     flatness,
     hill,
     ising_p,
-    likeness,
+    neighbor_correlation,
     resamples,
 )
 
@@ -76,7 +76,7 @@ def test_statistics_are_those_of_the_rows():
     kurtosis = np.mean(centered**4) / np.mean(centered**2) ** 2 - 3
     assert found.kurtosis(weights) == pytest.approx(kurtosis, abs=1e-9)
     assert found.kurtosis(resamples(3)).shape == (3,)
-    law = found.law(weights)
+    law = found.marginal(weights)
     assert law.mean == pytest.approx(repeated.mean(), abs=2e-3)
     assert law.variance == pytest.approx(repeated.var(), rel=2e-3)
     exact = lf.theory.Amplifier.of_samples(repeated)
@@ -87,7 +87,7 @@ def test_statistics_are_those_of_the_rows():
 def test_laws_of_few_values_stay_atoms(values):
     data = Samples(np.random.default_rng(0).choice(values, (500, 6)))
     found = Measurements(data)
-    assert found.discrete and set(found.law(found.ones).values) <= set(values)
+    assert found.discrete and set(found.marginal(found.ones).values) <= set(values)
     assert found.two_valued == (values == (-1.0, 1.0))
 
 
@@ -115,7 +115,7 @@ def test_elliptical_rows_look_alike_in_every_direction(name):
     chances = [
         flatness(Measurements(rows(ELLIPTICAL[name], 2000, seed)), heavy).p for seed in range(12)
     ]
-    assert min(chances) > LEVEL and np.median(chances) > 0.1
+    assert min(chances) > REJECTION_LEVEL and np.median(chances) > 0.1
 
 
 @pytest.mark.parametrize("heavy", [False, True])
@@ -140,9 +140,9 @@ def test_other_rows_do_not(heavy):
 
 
 def test_ising_rings_are_known_by_their_covariance():
-    assert ising_p(Measurements(rows(Ising((SIZE,), coupling=0.7), 5000))) > LEVEL
+    assert ising_p(Measurements(rows(Ising((SIZE,), coupling=0.7), 5000))) > REJECTION_LEVEL
     signs = np.sign(rows(Gaussian((SIZE,), xi=1.5), 5000).rows)
-    assert ising_p(Measurements(Samples(signs))) < LEVEL
+    assert ising_p(Measurements(Samples(signs))) < REJECTION_LEVEL
     assert ising_p(Measurements(rows(Gaussian((SIZE,), xi=1.5), 500))) == 0.0
 
 
@@ -151,8 +151,8 @@ def test_likeness_of_rows_in_a_row():
     walk = np.zeros_like(steps)
     for t in range(1, len(steps)):
         walk[t] = 0.8 * walk[t - 1] + steps[t]
-    assert likeness(steps) < 0.05
-    assert likeness(walk) == pytest.approx(0.8, abs=0.03)
+    assert neighbor_correlation(steps) < 0.05
+    assert neighbor_correlation(walk) == pytest.approx(0.8, abs=0.03)
 
 
 def test_checks_of_data_take_every_row_once():
@@ -200,8 +200,8 @@ def test_many_rows_say_what_the_law_says(name):
 
 def test_where_rows_cannot_tell_it_is_said():
     data, _ = found("gaussian")
-    assert data.reason.startswith("As far as the rows can tell") and not data.exact
-    assert "cannot be told apart" in str(data)
+    assert data.reason.startswith("As far as the samples can tell") and not data.exact
+    assert "as these may be" in str(data)
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_few_rows_are_not_guessed_from(name):
     said = lf.predict(drawn(cls, 500, **values), starts=4)
     assert said.verdict == "undecided" and "500 samples are few for 16 weights" in said.reason
     assert said.needed >= ROWS_A_SITE * SIZE
-    assert "samples a class would decide" in str(said) and "exact for this task" not in str(said)
+    assert "samples per class would decide" in str(said) and "exact for this task" not in str(said)
 
 
 def shell(num, xi, seed=0):
@@ -328,7 +328,7 @@ def test_rows_that_resemble_the_next_count_for_less():
     task = drawn(NLGP, 2000, gain=3.0)
     slow = [Samples(np.repeat(one.rows, 10, axis=0)) for one in task.stimuli]
     said = lf.predict(task.replace(stimuli=tuple(slow)), starts=4)
-    assert said.evidence[0].effective < 2000 and any("resemble" in one for one in said.advice)
+    assert said.evidence[0].effective < 2000 and any("are correlated" in one for one in said.advice)
 
 
 def test_a_class_beside_data_is_drawn_from():
@@ -356,4 +356,4 @@ def test_measured_chances_count_the_tries():
     once, often = Measured(0.1, 0.02, 5.0), Measured(0.1, 0.02, 5.0, tries=100)
     assert often.p == pytest.approx(100 * once.p)
     assert dataclasses.replace(once, z=0.0).p == 1.0
-    assert _rows.leave_one_out().sum() == GROUPS * (GROUPS - 1)
+    assert _rows.leave_one_out().sum() == ROW_GROUPS * (ROW_GROUPS - 1)

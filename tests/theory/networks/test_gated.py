@@ -58,7 +58,7 @@ ONE_GATE = {
 def test_one_half_space_in_closed_form(name, labels):
     """A = ½Σ̄ and b = Σ p y f(v), with ties and without, against a sum over states."""
     gates, direction = ONE_GATE[name]
-    solution = gated_solution(TASK.replace(labels=labels), gates, draws=None)
+    solution = gated_solution(TASK.replace(labels=labels), gates, num_samples=None)
     second, first, constant = regression(
         half(direction), (-1.0, 1.0) if labels == "signs" else (0.0, 1.0)
     )
@@ -113,7 +113,7 @@ MANY = {
 @pytest.mark.parametrize("name", MANY)
 def test_any_gates_on_a_finite_law(name):
     gates, opened = MANY[name]
-    solution = gated_solution(TASK, gates, draws=None)
+    solution = gated_solution(TASK, gates, num_samples=None)
     second, first, _ = regression(opened)
     np.testing.assert_allclose(solution.second, second, rtol=0, atol=1e-14)
     np.testing.assert_allclose(solution.first, first, rtol=0, atol=1e-9)
@@ -184,8 +184,8 @@ ELLIPTICAL = {
 @pytest.mark.parametrize("name", ELLIPTICAL)
 def test_measured_gates_have_the_moments_of_the_closed_form(name):
     task = lf.Discrimination(*ELLIPTICAL[name])
-    exact = gated_solution(task, Several(Flat(), Bump()), draws=None)
-    found = gated_solution(task, Sum(), draws=100_000)
+    exact = gated_solution(task, Several(Flat(), Bump()), num_samples=None)
+    found = gated_solution(task, Sum(), num_samples=100_000)
     limit = scipy.stats.t.ppf(scipy.stats.norm.cdf(SIGMAS), 19)
 
     def sigmas(groups, expected):
@@ -213,7 +213,7 @@ def test_error_of_a_measured_loss_is_its_spread():
     """Over seeds: unbiased, although the plain estimate is not, and as uncertain as it says."""
     task = lf.Discrimination(*ELLIPTICAL["gaussian"])
     exact = gated_solution(task, Several(Flat(), Bump())).limiting_loss
-    found = [gated_solution(task, Sum(), draws=1000, seed=10 * seed) for seed in range(30)]
+    found = [gated_solution(task, Sum(), num_samples=1000, seed=10 * seed) for seed in range(30)]
     off = np.array([one.limiting_loss for one in found]) - exact
     stated = np.sqrt(np.mean([one.limiting_error**2 for one in found]))
     assert abs(off.mean()) < SIGMAS * off.std(ddof=1) / math.sqrt(30)
@@ -241,7 +241,7 @@ def test_nlgp_behind_a_bump_gate(gain, right, printed):
     np.testing.assert_allclose(stimulus.site_gated_mean(), arctangent, rtol=1e-13)
     # P(Y = 1) = ½ is part of what the notes call the input-output covariance; at the gate's own site r = 1.
     task = lf.Discrimination(stimulus.replace(xi=1.0), stimulus)
-    solution = gated_solution(task, Bump(site=7), draws=None)
+    solution = gated_solution(task, Bump(site=7), num_samples=None)
     assert sheet.rounds_to(solution.first[7], right)
     assert sheet.rounds_to(math.atan(math.sqrt(2) * gain) / (math.sqrt(math.pi) * z), printed)
     assert sheet.rounds_to(2 * math.sqrt(math.pi), "3.54")
@@ -391,11 +391,11 @@ def test_redundant_gates():
 def test_opposite_half_spaces_are_exclusive():
     task = lf.Discrimination(*ELLIPTICAL["gaussian"])
     v = np.random.default_rng(3).normal(size=6)
-    solution = gated_solution(task, Directions([v, -v]), draws=None)
+    solution = gated_solution(task, Directions([v, -v]), num_samples=None)
     assert np.abs(solution.second[:6, 6:]).max() < 1e-12
     fields = solution.limit()
     np.testing.assert_allclose(fields[0], -fields[1], rtol=0, atol=1e-12)
-    one = gated_solution(task, Directions([v]), draws=None)
+    one = gated_solution(task, Directions([v]), num_samples=None)
     np.testing.assert_allclose(fields[0], 2 * one.limit()[0], rtol=0, atol=1e-11)
 
 
@@ -494,8 +494,8 @@ def test_training_on_large_batches_follows_the_closed_form(estimator):
 GAUSSIAN = lf.Discrimination(*(lf.stimuli.Gaussian((N,), xi=xi) for xi in (0.6, 1.1)))
 REFUSED = {
     "a measurement that must not be": (
-        lambda: gated_solution(GAUSSIAN, Crowd(), draws=None),
-        "known in closed form",
+        lambda: gated_solution(GAUSSIAN, Crowd(), num_samples=None),
+        "have no closed form",
     ),
     "no task": (
         lambda: inspect.unwrap(gated_solution)("spins", Flat()),
@@ -507,31 +507,34 @@ REFUSED = {
     ),
     "a sweep": (
         lambda: gated_solution(GAUSSIAN.replace(l2=[0.1, 0.2]), Flat()),
-        "`l2` must be one number for gates",
+        "`l2` must be one number for gated_solution",
     ),
     "an L1 penalty": (
         lambda: gated_solution(GAUSSIAN.replace(l1=0.1), Flat()),
-        "`l1` of the task must be zero",
+        "`l1` must be 0 for gated_solution",
     ),
     "another loss": (
         lambda: gated_solution(GAUSSIAN.replace(loss="absolute"), Flat()),
         "mean squared error",
     ),
-    "another network": (lambda: lf.solve(GAUSSIAN, GatedFlow()), "must be a GatedLinear"),
+    "another network": (
+        lambda: lf.solve(GAUSSIAN, GatedFlow()),
+        "covers GatedLinear networks only",
+    ),
     "too many gates": (
         lambda: gated_solution(GAUSSIAN, Bump(copies=1000)),
-        "at most 4096, got 1000 × 8",
+        "1000 neurons × 8 sites are too many: at most 4096",
     ),
     "too many to measure": (
         lambda: gated_solution(GAUSSIAN, Redundant(Crowd(), 100)),
-        "at most 1024, got 200 × 8",
+        "200 neurons × 8 sites are too many to measure their moments: at most 1024",
     ),
     "a wrong start": (
         lambda: gated_solution(GAUSSIAN, Flat()).weights(1.0, np.zeros((2, N))),
-        "of shape (1, 8)",
+        "must have shape (1, 8)",
     ),
     "a whole fraction": (lambda: gated_solution(GAUSSIAN, Flat()).time_to(1.0), "between 0 and 1"),
-    "an empty race": (lambda: race(GAUSSIAN, []), "at least one structure"),
+    "an empty race": (lambda: race(GAUSSIAN, []), "`gates` is empty"),
 }
 
 
@@ -546,9 +549,9 @@ def test_what_is_refused(name):
 def test_offsets_are_summed_or_measured():
     """Without sign symmetry no closed form applies: pulses in 0/1 coding are summed, Gaussians with a mean measured."""
     pulses = [lf.stimuli.SinglePulse((N,), a, a + 1, coding="zero-one") for a in (1, 3)]
-    assert gated_solution(lf.Discrimination(*pulses), Bump(), draws=None).exact
+    assert gated_solution(lf.Discrimination(*pulses), Bump(), num_samples=None).exact
     moved = lf.Discrimination(*(lf.stimuli.Gaussian((N,), xi=xi, offset=0.5) for xi in (0.6, 1.1)))
-    assert not gated_solution(moved, Flat(), draws=1000).exact
+    assert not gated_solution(moved, Flat(), num_samples=1000).exact
     with jax.enable_x64(True):
         assert lf.theory.ExactPulse().flow(
             lf.Discrimination(*pulses), lf.networks.GatedLinear(Bump())

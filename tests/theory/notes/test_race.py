@@ -34,7 +34,7 @@ ENTERED = {
 
 @pytest.fixture(scope="module")
 def spins():
-    return race(lf.Discrimination(*RING), ENTERED, draws=None)
+    return race(lf.Discrimination(*RING), ENTERED, num_samples=None)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_race_on_spins(name, loss, spins):
 
 def test_race_is_won_by_a_bump_on_spins_and_by_a_flat_gate_on_gaussians(spins):
     assert [one.name for one in spins.by_loss] == list(ENTERED)
-    clones = race(lf.Discrimination(*(s.gaussian_clone() for s in RING)), ENTERED, draws=None)
+    clones = race(lf.Discrimination(*(s.gaussian_clone() for s in RING)), ENTERED, num_samples=None)
     for name, loss in (("flat", ".39019"), ("cos", ".39283"), ("bump", ".41445")):
         assert sheet.rounds_to(clones[name].loss, loss)
     assert clones.by_loss[0].name == "flat"
@@ -106,6 +106,6 @@ def test_race_prints_as_a_table():
     measured = race(
         lf.Discrimination(*(lf.stimuli.NLGP((6,), xi=xi, gain=3.0) for xi in (0.5, 0.9))),
         [Flat()],
-        draws=1000,
+        num_samples=1000,
     )
     assert "±" in repr(measured) and measured.by_loss[0].error > 0

@@ -229,14 +229,14 @@ def test_the_standard_error_of_weighted_samples():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Amplifier("uniform"), "must be a marginal, got 'uniform'. Try"),
+        (lambda: Amplifier("uniform"), "must be a marginal, got 'uniform'. For"),
         (
             lambda: Amplifier(Algebraic([3.0, 4.0])),
-            "`k` of the law must be one number, got 2 values",
+            "`k` of the marginal must be one number, got 2 values",
         ),
         (
             lambda: Amplifier(Uniform())(1.01),
-            "A correlation must be between −1 and 1, got 1.01. The argument",
+            "A correlation must be between −1 and 1, got 1.01. It is",
         ),
         (lambda: Amplifier(Uniform())([0.1, -3]), "got -3.0"),
         (lambda: Amplifier(Uniform())(math.nan), "must be a number, got nan"),
@@ -245,7 +245,7 @@ def test_the_standard_error_of_weighted_samples():
         (lambda: Amplifier(Uniform()).of_ratio(1j), "A ratio must be a number"),
         (
             lambda: Amplifier(Uniform()).derivative(1.0),
-            "strictly between −1 and 1, got 1.0. Go near",
+            "strictly between −1 and 1 only, got a correlation of ±1. Go near",
         ),
         (
             lambda: Amplifier(Uniform()).derivative(0.5, 4),
@@ -253,7 +253,10 @@ def test_the_standard_error_of_weighted_samples():
         ),
         (lambda: Amplifier(Uniform()).taylor(2), "must be odd, got 2"),
         (lambda: Amplifier(Uniform()).taylor(0), "`order` must be a whole number"),
-        (lambda: Amplifier(Uniform()).error(0.5), "must be an Empirical one, got Uniform"),
+        (
+            lambda: Amplifier(Uniform()).error(0.5),
+            "Only an Empirical marginal has a standard error, got Uniform",
+        ),
         (lambda: Amplifier.of_samples([[1.0], [1.0, 2.0]]), "`samples` must be a number"),
         (lambda: Amplifier.of_samples([]), "`samples` must be a non-empty array"),
         (lambda: Amplifier.of_samples([1.0, 1.0]), "only one value"),

@@ -69,7 +69,7 @@ def test_refusals_of_bumps():
     with pytest.raises(InputError, match="fourth"):
         bump_response(C, [0, 1, 2], [1.0, 1.0, 1.0])
     for sites, heights in (([0, 0], [1.0, 2.0]), ([0, 1, 2, 3], [1.0] * 4), ([0], [1.0, 2.0])):
-        with pytest.raises(InputError, match="The bumps"):
+        with pytest.raises(InputError, match="one to three different sites"):
             bump_response(C, sites, heights)
 
 

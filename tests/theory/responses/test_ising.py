@@ -21,7 +21,7 @@ from localfields.stimuli._ring import (
 )
 from localfields.stimuli._ring import compiled_response as compiled
 from localfields.theory.responses.hypercube import enumerated_response
-from localfields.theory.responses.ising import ExactIsing, IsingResponse, smooth_response
+from localfields.theory.responses.ising import ExactIsing, IsingResponse
 
 from ..sheet import fits
 
@@ -288,30 +288,10 @@ def test_adaptive_response():
     assert num == 16384 and error > 1e-12
 
 
-@pytest.mark.parametrize("bias", [0.0, -0.8])
-def test_smooth_activations(bias):
-    """E[h(S + b)X] for h = σ' and σσ', σ(x) = erf(x/√2), against a sum over states."""
-    w = 0.4 * np.random.default_rng(7).normal(size=9)
-    states = enumerate_states(9).astype(float)
-    weights = ising_weights(states, J)
-
-    def slope(s):
-        return np.sqrt(2 / np.pi) * np.exp(-(s**2) / 2)
-
-    def product(s):
-        return scipy.special.erf(s / np.sqrt(2)) * slope(s)
-
-    for h in (slope, product):
-        exact = (weights * h(states @ w + bias)) @ states
-        assert np.abs(smooth_response(h, w, J, bias, 32) - exact).max() < 2e-9
-        assert np.abs(smooth_response(h, w, J, bias) - exact).max() < 2e-15
-    assert np.abs(smooth_response(product, w, J, bias)).max() > 0.05  # the check is of something
-
-
 def test_the_theory_is_a_value_and_refuses_other_stimuli():
     theory = ExactIsing(frequencies=64)
     assert lf.from_json(theory.to_json()) == theory
-    with pytest.raises(InputError, match="an Ising ring"):
+    with pytest.raises(InputError, match="covers Ising rings only"):
         theory.response(lf.stimuli.Gaussian(40))
     with pytest.raises(InputError, match="frequencies"):
         ExactIsing(frequencies=3)

@@ -144,7 +144,7 @@ def test_covariance_alone():
     [
         (lf.stimuli.NLGP(40, gain=1e-3), "gaussian_clone"),
         (lf.stimuli.Ising(40), "EffectiveFlow"),
-        (Gaussian(40, offset=0.5), "sign symmetric"),
+        (Gaussian(40, offset=0.5), "sign-symmetric"),
         (Gaussian(40, xi=[1, 2]), "one number"),
     ],
 )

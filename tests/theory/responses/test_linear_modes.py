@@ -133,7 +133,7 @@ def test_a_push_that_outweighs_every_pull_leaves_nothing():
         )
     most = ratios[0] ** -0.5
     assert len(sinusoids(gaussians((1, 2), labels=(-0.999 * most, 1)))) == 1
-    with pytest.raises(lf.InputError, match="pulled more than pushed"):
+    with pytest.raises(lf.InputError, match="No wave survives"):
         winning_mode(gaussians((1, 2), labels=(-1.001 * most, 1)))
 
 
@@ -343,7 +343,7 @@ def test_a_kink_gives_high_frequencies_the_smallest_ratio():
         (gaussians((1, 2), labels=(0, -1)), "positive"),
         (gaussians((1, 2), l1=0.1), "l1"),
         (gaussians((1, 2), l2=[0.1, 0.2]), "sweep"),
-        (lf.Discrimination(uneven(), uneven()), "translation invariant"),
+        (lf.Discrimination(uneven(), uneven()), "translation-invariant"),
         (lf.Discrimination(lf.stimuli.Ising(40, 0.3), lf.stimuli.Ising(40, 0.7)), "elliptical"),
         (gaussians((1, 2), loss="absolute"), "mean squared error"),
     ],

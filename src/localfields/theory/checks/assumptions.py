@@ -1,10 +1,11 @@
-"""What the effective flow assumes of a stimulus and of a field, as measured numbers with their uncertainties.
+"""What the effective flow assumes of a stimulus, measured with uncertainties.
 
-The paper asks of the stimulus: distant sites nearly independent (S1), every shift alike (S2), X and −X alike (S3), a
-linear conditional mean (A1) and a conditional covariance that does not depend on what it is conditioned on (A2); of
-the field that no weight dominates, so that ⟨w, X⟩ given X_i is normal (A3). All are measured from draws, in independent
-groups: what two groups agree on is signal, so that squares of deviations are unbiased, and the groups' spread is the
-uncertainty.
+The paper assumes of the stimulus: distant sites are nearly independent (S1), the distribution does
+not change under shifts (S2) or signs (S3), the conditional mean is linear (A1) and the conditional
+covariance does not depend on the value that is conditioned on (A2); of the field, that no weight
+dominates, so that ⟨w, X⟩ given X_i is normal (A3, see `validity`). All are measured from samples in
+independent groups: what two groups agree on is signal, so that squares of deviations are unbiased,
+and the spread of the groups is the uncertainty.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.special
 
-from ...errors import refuse
+from ...errors import InputError, show
 from ...lattice import distance
 from ...marginals import TwoPoint
 from ...stimuli import Stimulus
 from ...stimuli.samples import Rows
-from .draws import BINS, GROUPS, Covariances, draws, jackknife, mean_square, signed_root
+from ..base import site_variances
+from .sampling import BINS, GROUPS, jackknife, mean_square, sample_groups, signed_root
 
-SITES = 4  # conditioned on, one after the other
-NEAREST = 64  # of the other sites, that the conditional mean and covariance are taken of
-SIGNIFICANT = 1e-6  # chance below which an assumption counts as contradicted
+NUM_CONDITIONED = 4  # conditioned on, one after the other
+NEAREST = 64  # sites whose conditional mean and covariance are measured
+SIGNIFICANT = 1e-6  # p-value below which an assumption counts as contradicted
 FAR_CORRELATION, FAR_DEPENDENCE, FAR_Z = 0.25, 0.05, 5.0  # of the farthest sites (S1)
 
 
@@ -39,8 +41,8 @@ class Measured:
     Args:
         value: The number; zero where the assumption holds.
         error: Its standard error (of a distance that is zero within noise: how large it could be).
-        z: By how many standard errors it is not zero.
-        tries: How many numbers were looked at, of which this is the one with the largest z.
+        z: Number of standard errors from zero.
+        tries: How many numbers were measured, of which this one has the largest z.
     """
 
     value: float
@@ -50,7 +52,7 @@ class Measured:
 
     @property
     def p(self) -> float:
-        """At most the chance that the largest z of so many is noise."""
+        """p-value of the largest z of so many, with Bonferroni's correction."""
         return min(1.0, self.tries * float(scipy.special.erfc(abs(self.z) / math.sqrt(2))))
 
     def __str__(self) -> str:
@@ -63,21 +65,23 @@ class StimulusCheck:
     """Assumptions on a stimulus, measured; printed, it is a table.
 
     Args:
-        stimulus: What was looked at.
-        num: Number of draws.
+        stimulus: The stimulus.
+        num: Number of samples.
         distances: Distances on the lattice, (distance,).
         correlation: Correlation of two sites at each distance, averaged over pairs.
-        dependence: The same of their sizes X²/(σ² + X²): what is left of dependence when correlation is gone (S1).
+        dependence: The same of their sizes X²/(σ² + X²): dependence beyond correlation (S1).
         dependence_error: Standard errors of `dependence`.
         far_correlation: `correlation` at the largest distance.
         far_dependence: `dependence` at the largest distance.
-        shift: Largest deviation of a site from the average site (S2), in a mean, a spread or a product of neighbors.
-        sign: Largest average of an odd function (S3). Both are of bounded functions X/√(σ² + X²).
+        shift: Largest deviation of a site from the average site (S2), in a mean, a spread or a
+            product of neighbors of the bounded X/√(σ² + X²).
+        sign: Largest average of an odd function of the same (S3).
         conditional_mean: Distance of E[X|X_i] from X_i Σ_i/σ², relative to the latter (A1).
-        mean_by_site: √E(E[X_j|X_i] − X_i Σ_ij/σ²)²/σ at each displacement j − i, of the lattice's shape; nan beyond the
-            sites that were looked at.
+        mean_by_site: √E(E[X_j|X_i] − X_i Σ_ij/σ²)²/σ at each displacement j − i, of the lattice's
+            shape; nan beyond the sites that were measured.
         mean_by_site_error: Its standard errors.
-        conditional_covariance: Distance of Cov[X|X_i] from Σ − Σ_i Σ_iᵀ/σ², relative to the latter (A2).
+        conditional_covariance: Distance of Cov[X|X_i] from Σ − Σ_i Σ_iᵀ/σ², relative to the latter
+            (A2).
     """
 
     stimulus: Stimulus
@@ -97,125 +101,110 @@ class StimulusCheck:
 
     @property
     def far_sites_depend(self) -> bool:
-        """Whether S1 fails: the farthest sites have a correlation above ¼, or their sizes one above 0.05."""
+        """Whether S1 fails: the farthest sites have a correlation above ¼, or sizes above 0.05."""
         far = ((self.far_correlation, FAR_CORRELATION), (self.far_dependence, FAR_DEPENDENCE))
-        return any(bool(abs(one.value) > most and abs(one.z) > FAR_Z) for one, most in far)
+        return any(bool(abs(m.value) > limit and abs(m.z) > FAR_Z) for m, limit in far)
 
     @property
     def contradicted(self) -> tuple[str, ...]:
-        """Properties that the stimulus declares and the draws contradict."""
-        found = {
+        """Properties that the stimulus declares and the samples contradict."""
+        wrong = {
             "S1": self.stimulus.weakly_dependent and self.far_sites_depend,
             "S2": self.stimulus.translation_invariant and self.shift.p < SIGNIFICANT,
             "S3": self.stimulus.sign_symmetric and self.sign.p < SIGNIFICANT,
         }
-        return tuple(name for name, wrong in found.items() if wrong)
+        return tuple(name for name, contradicted in wrong.items() if contradicted)
 
     def __repr__(self) -> str:
         """The table."""
-        said, far = self.stimulus, f"distance {self.distances[-1]:g}"
-        normal, signs = (
-            said.elliptical and said.weakly_dependent,
-            isinstance(said.marginal(), TwoPoint),
-        )
-        rows = [
-            (
-                "S1",
-                f"dependence of sizes at {far}",
-                self.far_dependence,
-                _yes(said.weakly_dependent),
-            ),
+        stimulus, far = self.stimulus, f"distance {self.distances[-1]:g}"
+
+        def declared(holds: bool) -> str:
+            return "holds" if holds else "does not hold"
+
+        normal = stimulus.elliptical and stimulus.weakly_dependent
+        signs = isinstance(stimulus.marginal(), TwoPoint)
+        weakly, shifts = stimulus.weakly_dependent, stimulus.translation_invariant
+        a1, a2 = "exact" * (stimulus.elliptical or signs), "exact" * (normal or signs)
+        shift, sign = f"largest of {self.shift.tries}", f"largest of {self.sign.tries}"
+        table = [
+            ("S1", f"dependence of sizes at {far}", self.far_dependence, declared(weakly)),
             ("", f"correlation at {far}", self.far_correlation, ""),
-            (
-                "S2",
-                f"a site apart, largest of {self.shift.tries}",
-                self.shift,
-                _yes(said.translation_invariant),
-            ),
-            (
-                "S3",
-                f"odd average, largest of {self.sign.tries}",
-                self.sign,
-                _yes(said.sign_symmetric),
-            ),
-            (
-                "A1",
-                "E[X|X_i] off linear, relative",
-                self.conditional_mean,
-                "exact" * (said.elliptical or signs),
-            ),
-            (
-                "A2",
-                "Cov[X|X_i] off constant, relative",
-                self.conditional_covariance,
-                "exact" * (normal or signs),
-            ),
+            ("S2", f"a site apart, {shift}", self.shift, declared(shifts)),
+            ("S3", f"odd average, {sign}", self.sign, declared(stimulus.sign_symmetric)),
+            ("A1", "E[X|X_i] off linear, relative", self.conditional_mean, a1),
+            ("A2", "Cov[X|X_i] off constant, relative", self.conditional_covariance, a2),
         ]
-        lines = [f"{said!r}, {self.num} draws", f"    {'':38s}{'measured':>18s}{'z':>9s}  declared"]
-        lines += [
-            f"{name:4s}{what:38s}{m!s:>18s}{m.z:9.3g}  {declared}"
-            for name, what, m, declared in rows
+        lines = [
+            f"{stimulus!r}, {self.num} samples",
+            f"    {'':38s}{'measured':>18s}{'z':>9s}  declared",
+            *(
+                f"{name:4s}{text:38s}{m!s:>18s}{m.z:9.3g}  {known}"
+                for name, text, m, known in table
+            ),
         ]
         if self.contradicted:
-            lines.append(f"The draws contradict what is declared: {', '.join(self.contradicted)}.")
+            wrong = ", ".join(self.contradicted)
+            lines.append(f"The samples contradict what is declared: {wrong}.")
         return "\n".join(lines)
-
-
-def _yes(declared: bool) -> str:
-    return "holds" if declared else "does not hold"
 
 
 def check_stimulus(stimulus: Stimulus, *, num: int | None = None, seed: int = 0) -> StimulusCheck:
     """Measure what the effective flow assumes of a stimulus: S1, S2, S3, A1 and A2.
 
-    A1 and A2 are exact for Gaussian and for ±1 data. They are measured over 16 equally likely bins of X_i (its two
-    values for ±1 data), at four sites i, for the 64 sites nearest to each. A2 needs fourth moments: where those are
-    infinite, its standard error cannot be trusted.
+    A1 and A2 are exact for Gaussian and for ±1 data. They are measured over 16 equally likely bins
+    of X_i (its two values for ±1 data), at four sites i, for the 64 sites nearest to each. A2 needs
+    fourth moments: if those are infinite, its standard error cannot be trusted.
 
     Args:
         stimulus: Any stimulus.
-        num: Number of draws; by default 100 000, fewer on large lattices.
-        seed: Of the draws.
+        num: Number of samples; by default 100 000, fewer on large lattices.
+        seed: Seed of the samples.
 
     Returns:
         The measured numbers; print them for a table.
 
     Raises:
-        InputError: When the stimulus is swept, or is none.
+        InputError: If `stimulus` is not a single stimulus.
 
     Example:
         >>> import localfields as lf
         >>> check = check_stimulus(lf.stimuli.StudentT((40,), xi=2, nu=8))
-        >>> check.far_dependence.value > 0.05, check.far_correlation.value < 0.05  # a common radius ties far sites
+        >>> # A common radius makes far sites dependent, but not correlated.
+        >>> check.far_dependence.value > 0.05, check.far_correlation.value < 0.05
         (True, True)
     """
     if not isinstance(stimulus, Stimulus):
-        refuse("`stimulus`", stimulus, "a stimulus", "For example `lf.stimuli.Ising(40)`.")
+        raise InputError(
+            f"`stimulus` must be a stimulus, got {show(stimulus)}. "
+            "For example `lf.stimuli.Ising(40)`."
+        )
     stimulus.require_one("to check")
-    covariance = Covariances(stimulus)
-    scales = np.sqrt(covariance.variances())
-    if isinstance(
-        stimulus, Rows
-    ):  # one for all: their own would hide what sites differ by, or be noise of the tails
+    scales = np.sqrt(site_variances(stimulus))
+    if isinstance(stimulus, Rows):
+        # One scale for all sites: their own would hide differences, or be noise of the tails.
         scales = np.full_like(scales, math.sqrt(np.mean(scales**2)))
-    shifts, signs, condition = _Largest(), _Largest(), None
+    shifts, signs, condition = _LargestMean(), _LargestMean(), None
     distances = np.unique(_distances(stimulus.shape))
     profiles = np.zeros((GROUPS, 2, len(distances)))  # of the correlation and of the dependence
     directions = np.random.default_rng(0).normal(size=(stimulus.size, 8))
-    for group, x in draws(stimulus, num, seed):
+    for group, x in sample_groups(stimulus, num, seed):
         centered = x - stimulus.mean()
         unit = centered / scales
         size = unit**2 / (1 + unit**2)
         profiles[group] += [_by_distance(unit, stimulus.shape), _by_distance(size, stimulus.shape)]
         shifts.add(_site_averages(unit, stimulus.shape))
         signs.add(_odd_averages(x / scales, directions, stimulus.shape))
-        condition = condition or _Conditional(stimulus, covariance, centered)
+        condition = condition or _ConditionalMoments(stimulus, centered)
         condition.add(group, centered)
     assert condition is not None
     # Sizes that do not vary, as those of ±1 data, carry no dependence.
     profiles = profiles / np.where(profiles[..., :1] > 1e-9, profiles[..., :1], np.inf)
     profile, errors = profiles.mean(axis=0), profiles.std(axis=0, ddof=1) / math.sqrt(GROUPS)
-    far = [_measured(v, e) for v, e in zip(profile[:, -1], errors[:, -1], strict=True)]
+    far = [
+        Measured(float(value), float(error), float(value / error) if error > 0 else 0.0)
+        for value, error in zip(profile[:, -1], errors[:, -1], strict=True)
+    ]
     return StimulusCheck(
         stimulus=stimulus,
         num=shifts.num,
@@ -236,7 +225,7 @@ def _distances(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _by_distance(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Covariance of two sites at each distance, averaged over draws and over all pairs at that distance."""
+    """Covariance of two sites at each distance, averaged over samples and pairs."""
     fields = (values - values.mean(axis=0)).reshape(-1, *shape)
     axes = tuple(range(1, fields.ndim))
     power = (np.abs(np.fft.fftn(fields, axes=axes)) ** 2).mean(axis=0)
@@ -246,31 +235,29 @@ def _by_distance(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _site_averages(unit: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """What must not depend on the site: bounded first and second order functions, less their average over sites."""
+    """Bounded functions whose mean must not depend on the site, minus their average over sites."""
     bounded = (unit / np.sqrt(1 + unit**2)).reshape(-1, *shape)
-    kinds = [bounded, bounded**2] + [
-        bounded * np.roll(bounded, 1, axis + 1) for axis in range(len(shape))
-    ]
-    flat = [kind.reshape(len(unit), -1) for kind in kinds]
-    return np.concatenate([kind - kind.mean(axis=1, keepdims=True) for kind in flat], axis=1)
+    products = [bounded * np.roll(bounded, 1, axis + 1) for axis in range(len(shape))]
+    flat = [values.reshape(len(unit), -1) for values in (bounded, bounded**2, *products)]
+    return np.concatenate([values - values.mean(axis=1, keepdims=True) for values in flat], axis=1)
 
 
 def _odd_averages(unit: np.ndarray, directions: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """What must average to zero: bounded odd functions of single sites, of neighbors, of sums over many."""
+    """Bounded odd functions of single sites, of neighbors and of sums, whose mean must be zero."""
     bounded = (unit / np.sqrt(1 + unit**2)).reshape(-1, *shape)
     along = np.column_stack([unit.sum(axis=1), unit @ directions])
     along = along / np.sqrt(np.mean(along**2, axis=0))
-    whole = [bounded, bounded**3]
+    odd = [bounded, bounded**3]
     for axis in range(1, bounded.ndim):
-        whole += [bounded**2 * np.roll(bounded, 1, axis)]
-        whole += [bounded * np.roll(bounded, 1, axis) * np.roll(bounded, -1, axis)]
-    averages = [kind.reshape(len(unit), -1).mean(axis=1) for kind in whole]
+        odd += [bounded**2 * np.roll(bounded, 1, axis)]
+        odd += [bounded * np.roll(bounded, 1, axis) * np.roll(bounded, -1, axis)]
+    averages = [values.reshape(len(unit), -1).mean(axis=1) for values in odd]
     return np.column_stack(
         [bounded.reshape(len(unit), -1), along / np.sqrt(1 + along**2), *averages]
     )
 
 
-class _Largest:
+class _LargestMean:
     """Running means of many numbers, and the one that is most standard errors from zero."""
 
     num: int = 0
@@ -284,7 +271,7 @@ class _Largest:
 
     def measured(self) -> Measured:
         mean = self.total / self.num
-        # A number that does not vary is zero up to rounding; it gets the rounding of float32 as its spread.
+        # A number that does not vary is zero up to rounding: its spread is that of float32.
         spread = np.sqrt(np.maximum(self.square / self.num - mean**2, 1e-12))
         errors = spread / math.sqrt(self.num)
         worst = int(np.abs(mean / errors).argmax())
@@ -293,53 +280,60 @@ class _Largest:
         )
 
 
-class _Conditional:
-    """Deviations of mean and covariance given one site from their forms, in bins of that site and groups of draws."""
+class _ConditionalMoments:
+    """Deviations of mean and covariance given one site from their forms, in bins of that site."""
 
-    def __init__(self, stimulus: Stimulus, covariance: Covariances, pilot: np.ndarray):
+    def __init__(self, stimulus: Stimulus, pilot: np.ndarray):
         self.shape, size = stimulus.shape, stimulus.size
-        self.sites = np.random.default_rng(0).permutation(size)[:SITES]
-        self.steps = np.argsort(_distances(self.shape), kind="stable")[
-            :NEAREST
-        ]  # displacements, the origin first
-        self.near = np.array([_shifted_sites(site, self.steps, self.shape) for site in self.sites])
+        self.sites = np.random.default_rng(0).permutation(size)[:NUM_CONDITIONED]
+        # Displacements, the origin first.
+        self.steps = np.argsort(_distances(self.shape), kind="stable")[:NEAREST]
+        moves = np.unravel_index(self.steps, self.shape)
+        near = []
+        for site in self.sites:
+            origin = np.unravel_index(site, self.shape)
+            moved = ((a + b) % n for a, b, n in zip(origin, moves, self.shape, strict=True))
+            near.append(np.ravel_multi_index(tuple(moved), self.shape))
+        self.near = np.array(near)
         inner = np.arange(1, BINS) / BINS
         self.edges = [
             np.unique(np.quantile(pilot[:, site], inner, method="lower")) for site in self.sites
         ]
-        self.columns = np.array([covariance(near[:1], near)[0] for near in self.near])
-        form = [
-            covariance(near, near) - np.outer(c, c) / c[0]
-            for near, c in zip(self.near, self.columns, strict=True)
-        ]
-        self.forms = np.array(form)
+        covariances = [_covariance_among(stimulus, sites) for sites in self.near]
+        self.columns = np.array([covariance[0] for covariance in covariances])
+        self.forms = np.array(
+            [
+                covariance - np.outer(column, column) / column[0]
+                for covariance, column in zip(covariances, self.columns, strict=True)
+            ]
+        )
         self.bins = max(len(edges) for edges in self.edges) + 1
         self.sums: list[Any] = [None] * GROUPS
 
     def add(self, group: int, centered: np.ndarray) -> None:
-        """Some draws of one group."""
+        """Add samples of one group."""
         given = centered[:, self.sites]
         slopes = self.columns / self.columns[:, :1]
-        # Without its linear part X has a conditional mean of zero, and the covariance wanted, inside a whole bin.
+        # Under A1 and A2, X without its linear part has mean zero and the expected covariance in
+        # every bin, however wide.
         rest = centered[:, self.near] - given[:, :, None] * slopes
         which = [
             np.searchsorted(edges, x, side="right")
             for edges, x in zip(self.edges, given.T, strict=True)
         ]
-        found = _moments(np.float32(rest.transpose(1, 0, 2)), np.array(which), self.bins)
-        found = [np.asarray(part, np.float64) for part in found]
+        moments = _binned_moments(np.float32(rest.transpose(1, 0, 2)), np.array(which), self.bins)
+        sums = [np.asarray(moment, np.float64) for moment in moments]
         last = self.sums[group]
         self.sums[group] = (
-            found if last is None else [a + b for a, b in zip(last, found, strict=True)]
+            sums if last is None else [a + b for a, b in zip(last, sums, strict=True)]
         )
 
     def measured(self) -> dict[str, Any]:
         """The fields of a `StimulusCheck`."""
-        counts, means, seconds = (
-            np.array(part) for part in zip(*self.sums, strict=True)
-        )  # (group, site, bin, …)
+        # (group, site, bin, …)
+        counts, means, seconds = (np.array(part) for part in zip(*self.sums, strict=True))
         weights = counts.sum(axis=0) * (counts.min(axis=0) > 1)
-        # Of sites and bins together; with too few draws for any bin nothing is known.
+        # Over sites and bins together; nan if no bin has enough samples.
         weights = (
             np.sqrt(weights / weights.sum()) if weights.any() else np.full(weights.shape, np.nan)
         )
@@ -363,34 +357,30 @@ class _Conditional:
         }
 
 
+def _covariance_among(stimulus: Stimulus, sites: np.ndarray) -> np.ndarray:
+    """Cov(X_a, X_b) for sites in C order, without building the matrix of all sites."""
+    values, shape = np.asarray(stimulus.covariance(), np.float64), stimulus.shape
+    if values.shape != shape:
+        return values.reshape(stimulus.size, -1)[np.ix_(sites, sites)]
+    places = zip(np.unravel_index(sites, shape), shape, strict=True)
+    return values[tuple((x[None, :] - x[:, None]) % n for x, n in places)]
+
+
 @functools.partial(jax.jit, static_argnames="bins")
-def _moments(
+def _binned_moments(
     rest: jax.Array, which: jax.Array, bins: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Count, sum and sum of products in each bin, for (site, draw, near site) and the bin of each (site, draw)."""
+    """Count, sum and sum of products in each bin, of (site, sample, near site)."""
 
-    def one(given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def of_site(given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         values, bin_of = given
         chosen = jax.nn.one_hot(bin_of, bins, dtype=values.dtype)
-        apart = chosen[:, :, None] * values[:, None, :]
+        split = chosen[:, :, None] * values[:, None, :]
         exact = jax.lax.Precision.HIGHEST
-        return (
-            chosen.sum(axis=0),
-            apart.sum(axis=0),
-            jnp.einsum("mbk,ml->bkl", apart, values, precision=exact),
-        )
+        products = jnp.einsum("mbk,ml->bkl", split, values, precision=exact)
+        return chosen.sum(axis=0), split.sum(axis=0), products
 
-    return jax.lax.map(one, (rest, which))
-
-
-def _shifted_sites(site: Any, steps: np.ndarray, shape: tuple[int, ...]) -> Any:
-    origin, moves = np.unravel_index(site, shape), np.unravel_index(steps, shape)
-    moved = tuple((a + b) % n for a, b, n in zip(origin, moves, shape, strict=True))
-    return np.ravel_multi_index(moved, shape)
-
-
-def _measured(value: float, error: float) -> Measured:
-    return Measured(float(value), float(error), float(value / error) if error > 0 else 0.0)
+    return jax.lax.map(of_site, (rest, which))
 
 
 def _distance(square: Any, left: np.ndarray) -> Measured:

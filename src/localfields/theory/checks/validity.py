@@ -1,4 +1,4 @@
-"""When does the effective flow stop being valid? Its assumption about the field (A3), measured along a trajectory."""
+"""When does the effective flow stop being valid? Assumption A3, measured along a trajectory."""
 
 from __future__ import annotations
 
@@ -15,38 +15,39 @@ import scipy.special
 
 from ..._spec import Count, Number, Row, num_members
 from ..._spec import member as member_of
-from ...errors import Said, refuse
+from ...errors import InputError, show
 from ...stimuli import Stimulus
 from ...tasks import Discrimination
 from ...trajectory import Trajectory, inverse_participation_ratio
-from ..base import NeuronTheory, Response
+from ..base import NeuronTheory, Response, site_variances
 from ..responses.effective import EffectiveFlow
 from ..responses.ising import ExactIsing
 from ..responses.linear import LinearResponse
-from .draws import BINS, GROUPS, NUMBERS, Covariances, draws, jackknife, mean_square, signed_root
+from .sampling import BINS, GROUPS, NUMBERS, jackknife, mean_square, sample_groups, signed_root
 
-CELLS = 1024  # of the distance from normal, which is resolved to 1/CELLS
-RECORDS = 50  # of a trajectory that are looked at by default
+CELLS = 1024  # the distance from normal is resolved to 1/CELLS
+RECORDS = 50  # of a trajectory that are measured by default
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TrajectoryCheck:
-    """Assumption A3 and the error of the effective response along a trajectory, one number a record; a table in print.
+    """Assumption A3 and the error of the effective response along a trajectory; printed, a table.
 
     Args:
-        stimulus: The class whose response was looked at.
-        num: Number of draws.
+        stimulus: The class whose response was measured.
+        num: Number of samples.
         times: Flow times, (record,).
         ipr: Inverse participation ratio.
         largest: Largest |w_i|/‖w‖: no weight dominates while it is small.
-        normality: Distance of ⟨w, X⟩ given X_i from normal, at the site i of the largest weight: the Kolmogorov
-            distance sup|F − Φ| of T = (⟨w, X⟩ − X_i a)/√(s² − a²σ²), a = (Σw)_i/σ², given X_i in one of 16 equally
-            likely bins of |X_i| (T is taken times the sign of X_i), averaged over the bins. A1, A2 and A3 together
-            say 0. A single site gives ½: nothing is left of the sum.
-        normality_noise: What a normal T gives with so many draws.
-        excess_kurtosis: Of ⟨w, X⟩; ∞ where the fourth moment of X is.
-        error: Relative distance ‖f̃ − f‖/‖f‖ of the theory's response f̃ from f = E[1(⟨w, X⟩ ≥ 0) X].
-        uncertainty: Standard error of `error`; 0 where f is known exactly (Ising rings, pulses, elliptical laws).
+        normality: Distance of ⟨w, X⟩ given X_i from normal, at the site i of the largest weight:
+            the Kolmogorov distance sup|F − Φ| of T = (⟨w, X⟩ − X_i a)/√(s² − a²σ²), a = (Σw)_i/σ²,
+            times the sign of X_i, averaged over 16 equally likely bins of |X_i|. It is 0 under A1,
+            A2 and A3, and ½ for a single site, where nothing is left of the sum.
+        normality_noise: What a normal T gives with so many samples.
+        excess_kurtosis: Of ⟨w, X⟩; ∞ if the fourth moment of X is.
+        error: Relative distance ‖f̃ − f‖/‖f‖ of the theory's response f̃ from the true f.
+        uncertainty: Standard error of `error`; 0 if f is known exactly (Ising rings, pulses,
+            elliptical data).
         tolerance: Error up to which the theory counts as valid.
     """
 
@@ -64,20 +65,21 @@ class TrajectoryCheck:
 
     @property
     def valid_until(self) -> float:
-        """Flow time of the first record whose response error exceeds the tolerance; ∞ if none does."""
+        """Flow time of the first record whose error exceeds the tolerance; ∞ if none does."""
         over = np.flatnonzero(self.error > self.tolerance)
         return float(self.times[over[0]]) if over.size else math.inf
 
     def __repr__(self) -> str:
-        """The table, of at most a dozen records, and the verdict."""
+        """A table of at most a dozen records, and the verdict."""
         lines = [
-            f"{self.stimulus!r}, {self.num} draws",
+            f"{self.stimulus!r}, {self.num} samples",
             "     time     IPR  |w|/‖w‖  normal    kurt         error",
         ]
         for r in np.unique(np.linspace(0, len(self.times) - 1, 12).astype(int)):
             lines.append(
-                f"{self.times[r]:9.4g}{self.ipr[r]:8.3f}{self.largest[r]:9.3f}{self.normality[r]:8.3f}"
-                f"{self.excess_kurtosis[r]:8.2f}{self.error[r]:8.3f} ± {self.uncertainty[r]:.3f}"
+                f"{self.times[r]:9.4g}{self.ipr[r]:8.3f}{self.largest[r]:9.3f}"
+                f"{self.normality[r]:8.3f}{self.excess_kurtosis[r]:8.2f}"
+                f"{self.error[r]:8.3f} ± {self.uncertainty[r]:.3f}"
             )
         until = self.valid_until
         state = "at every record" if math.isinf(until) else f"until flow time {until:.4g}"
@@ -96,36 +98,39 @@ def check_trajectory(
     num: int | None = None,
     seed: int = 0,
 ) -> TrajectoryCheck:
-    """Measure A3, and the error of the effective response, along a trajectory: when does the theory stop being valid?
+    """Measure A3 and the error of the effective response along a trajectory.
 
     Args:
         trajectory: From `train` or `solve`, with weights recorded.
-        task: The task, of which the class that pulls hardest (largest p|y|, the last of equals) is looked at; or one
-            stimulus.
-        theory: Whose response is compared; by default `EffectiveFlow`, its amplifier from the marginal or, where
-            that is not known, from samples.
-        times: Flow times to look at: of each the nearest record. By default at most 50 records, evenly spread.
+        task: The task, of which the dominant class is used (largest prior · |label|, the last of
+            equals); or one stimulus.
+        theory: Whose response is compared; by default `EffectiveFlow`, its amplifier from the
+            marginal or, if that is not known, from samples.
+        times: Flow times, of which the nearest records are measured. By default at most 50 records,
+            evenly spread.
         member: Of the ensemble.
         neuron: Of the network.
         tolerance: Relative error up to which the theory counts as valid.
-        num: Number of draws; by default 100 000, fewer on large lattices.
-        seed: Of the draws.
+        num: Number of samples; by default 100 000, fewer on large lattices.
+        seed: Seed of the samples.
 
     Returns:
-        One number a record; `valid_until` is the first flow time at which the error exceeds the tolerance.
+        One number per record; `valid_until` is the first flow time at which the error exceeds the
+        tolerance.
 
     Raises:
-        InputError: When the stimulus does not fit the trajectory or the theory, or is not sign symmetric.
+        InputError: If the stimulus does not fit the trajectory or the theory, or is not sign
+            symmetric.
 
     Example:
         >>> import localfields as lf
         >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
         >>> flow = lf.solve(task, lf.theory.ExactIsing(), members=1, until=20)
         >>> check = check_trajectory(flow, task, num=20_000)
-        >>> bool(check.largest[0] < 0.5 < check.largest[-1]), check.valid_until < 5  # a bump grows, and A3 fails
-        (True, True)
+        >>> check.valid_until < 5  # a bump grows, and A3 fails
+        True
     """
-    stimulus = _pulling(task, member)
+    stimulus = _checked_stimulus(task, member)
     fields, when = _records(trajectory, stimulus, times, member, neuron)
     tolerance = float(Number(low=0).check("tolerance", tolerance))
     if theory is None:
@@ -135,14 +140,14 @@ def check_trajectory(
     units = np.where(good[:, None], fields, 1.0) / np.where(good, peaks, 1.0)[:, None]
     units = units / np.linalg.norm(units, axis=1, keepdims=True)
     with jax.enable_x64(True):
-        predicted = _one_by_one(theory.response(stimulus), units)
-    sums = _Sums(stimulus, units)
-    for group, x in draws(stimulus, num, seed):
+        predicted = _responses(theory.response(stimulus), units)
+    sums = _ProjectionSums(stimulus, units)
+    for group, x in sample_groups(stimulus, num, seed):
         sums.add(group, x)
     known = _known_response(stimulus)
     gated = sums.gated * (GROUPS / sums.num) if known is None else known(units)[None]
     error, uncertainty = _relative_error(gated, predicted)
-    found = {
+    measured = {
         "ipr": inverse_participation_ratio(units, axes=1),
         "largest": np.abs(units).max(axis=1),
         "normality": sums.normality(),
@@ -150,34 +155,30 @@ def check_trajectory(
         "error": error,
         "uncertainty": uncertainty,
     }
-    found = {
-        name: np.where(good, values, np.nan) for name, values in found.items()
-    }  # of no field there is nothing
+    # A field of zeros has none of these.
+    measured = {name: np.where(good, values, np.nan) for name, values in measured.items()}
     noise = math.sqrt(math.pi / 2) * math.log(2) * math.sqrt(sums.used_bins / sums.num)
     return TrajectoryCheck(
-        stimulus, sums.num, when, normality_noise=noise, tolerance=tolerance, **found
+        stimulus, sums.num, when, normality_noise=noise, tolerance=tolerance, **measured
     )
 
 
-def _pulling(task: Discrimination | Stimulus, index: int) -> Stimulus:
+def _checked_stimulus(task: Discrimination | Stimulus, index: int) -> Stimulus:
     if isinstance(task, Discrimination):
-        one: Discrimination = task if num_members(task) is None else member_of(task, index)
-        pulls = np.asarray(one.priors) * np.abs(one.targets()).max(axis=1)
-        stimulus = one.stimuli[len(pulls) - 1 - int(pulls[::-1].argmax())]
+        single: Discrimination = task if num_members(task) is None else member_of(task, index)
+        stimulus = single.stimuli[single.dominant_class(last=True)]
     else:
         stimulus = task
     if not isinstance(stimulus, Stimulus):
-        refuse(
-            "`task`", stimulus, "a task or a stimulus", "Give what the trajectory was made from."
+        raise InputError(
+            f"`task` must be a task or a stimulus, got {show(stimulus)}. "
+            "Give the task that the trajectory was computed from."
         )
     stimulus.require_one("to check")
     if not stimulus.sign_symmetric:
-        got = Said(f"{stimulus!r}, which is not sign symmetric")
-        refuse(
-            "A stimulus to check along a trajectory",
-            got,
-            "sign symmetric",
-            "Use the coding by signs.",
+        raise InputError(
+            f"check_trajectory needs a sign-symmetric stimulus, but {show(stimulus)} is not. "
+            "Use coding='signs'."
         )
     return stimulus
 
@@ -185,10 +186,12 @@ def _pulling(task: Discrimination | Stimulus, index: int) -> Stimulus:
 def _records(
     trajectory: Trajectory, stimulus: Stimulus, times: Any, index: int, neuron: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fields at the records wanted, (record, size), and their flow times."""
+    """Fields at the chosen records, (record, size), and their flow times."""
     if trajectory.shape != stimulus.shape:
-        got = Said(f"a stimulus on {stimulus.shape} for fields on {trajectory.shape}")
-        refuse("The lattice", got, "the same", "Give the task that the trajectory was made from.")
+        raise InputError(
+            f"The stimulus is on {stimulus.shape}, but the fields are on {trajectory.shape}. "
+            "Give the task that the trajectory was computed from."
+        )
     weights = trajectory.weights
     index = Count(low=0, high=len(weights) - 1).check("member", index)
     neuron = Count(low=0, high=weights.shape[2] - 1).check("neuron", neuron)
@@ -196,28 +199,26 @@ def _records(
     if times is None:
         chosen = np.unique(np.linspace(0, len(flow) - 1, RECORDS).astype(int))
     else:
-        wanted = np.atleast_1d(
-            Row(axes=None, hint="Give flow times, such as [0, 1, 10].").check("times", times)
-        )
-        chosen = np.unique(np.abs(flow[None, :] - wanted.ravel()[:, None]).argmin(axis=1))
-    return weights[index, chosen, neuron].reshape(len(chosen), -1).astype(np.float64), np.asarray(
-        flow[chosen]
-    )
+        hint = "Give flow times, such as [0, 1, 10]."
+        wanted = np.atleast_1d(Row(axes=None, hint=hint).check("times", times)).ravel()
+        chosen = np.unique(np.abs(flow[None, :] - wanted[:, None]).argmin(axis=1))
+    fields = weights[index, chosen, neuron].reshape(len(chosen), -1).astype(np.float64)
+    return fields, np.asarray(flow[chosen])
 
 
 def _known_response(stimulus: Stimulus) -> Callable[[np.ndarray], np.ndarray] | None:
-    """The response of a law for which it is known, as a function of unit fields (record, size); else None."""
-    # A short list of patterns is summed. Else a theory that is exact for the class may know.
+    """The exact response as a function of unit fields (record, size), if it is known; else None."""
+    # A short list of patterns is summed. Otherwise a theory that is exact for the class may know.
     num = stimulus.num_atoms
     if num is not None and stimulus.has_atoms and num * stimulus.size < NUMBERS:
         return lambda fields: np.array([stimulus.gated_mean(w) for w in fields])
     for theory in (ExactIsing(frequencies=1024), LinearResponse()):  # to 3e-5 on 40 sites
         if theory.covers_class(stimulus).exact:
-            return functools.partial(_one_by_one, theory.response(stimulus))
+            return functools.partial(_responses, theory.response(stimulus))
     return None
 
 
-def _one_by_one(response: Response, fields: np.ndarray) -> np.ndarray:
+def _responses(response: Response, fields: np.ndarray) -> np.ndarray:
     with jax.enable_x64(True):
         return np.asarray(_compiled_responses(response, jnp.asarray(fields)))
 
@@ -228,8 +229,8 @@ def _compiled_responses(response: Response, fields: jax.Array) -> jax.Array:
 
 
 def _relative_error(gated: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """‖f̃ − f‖/‖f‖ at each record, and its standard error, from f in independent groups, (group, record, size)."""
-    if len(gated) == 1:  # known, without noise
+    """‖f̃ − f‖/‖f‖ at each record and its standard error, from f, (group, record, size)."""
+    if len(gated) == 1:  # known exactly
         error = np.linalg.norm(predicted - gated[0], axis=1) / np.linalg.norm(gated[0], axis=1)
         return error, np.zeros_like(error)
     off, without = mean_square(gated - predicted, (1,))
@@ -238,42 +239,40 @@ def _relative_error(gated: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarra
     return error, uncertainty
 
 
-class _Sums:
-    """What the draws say of ⟨w, X⟩, for several unit fields w at once, (record, size)."""
+class _ProjectionSums:
+    """Statistics of the projections ⟨w, X⟩ on several unit fields w, (record, size)."""
 
     def __init__(self, stimulus: Stimulus, units: np.ndarray):
-        covariance = Covariances(stimulus)
-        seen = covariance.times(units)
+        product = stimulus.covariance_product(units)
         self.units, self.num = units, 0
         self.peaks = np.abs(units).argmax(axis=1)
-        self.variance = np.einsum("ri,ri->r", units, seen)
-        at = covariance.variances()[self.peaks]
-        self.slope = seen[np.arange(len(units)), self.peaks] / at
-        rest = self.variance - self.slope**2 * at
+        self.variance = np.einsum("ri,ri->r", units, product)
+        peak_variance = site_variances(stimulus)[self.peaks]
+        self.slope = product[np.arange(len(units)), self.peaks] / peak_variance
+        rest = self.variance - self.slope**2 * peak_variance
         self.alone = rest <= 1e-10 * self.variance  # the site is the sum
         self.spread = np.sqrt(np.where(self.alone, 1.0, rest))
         self.gated = np.zeros((GROUPS, *units.shape))
         self.fourth = np.zeros(len(units))
         self.edges: np.ndarray | None = None
         self.counts = np.zeros((len(units), BINS, CELLS))
-        law = stimulus.marginal()
-        self.infinite = law is not None and math.isinf(law.kurtosis)
+        marginal = stimulus.marginal()
+        self.infinite = marginal is not None and math.isinf(marginal.kurtosis)
 
     def add(self, group: int, x: np.ndarray) -> None:
-        """Some draws of one group."""
+        """Add samples of one group."""
         s = x @ self.units.T
         self.num += len(x)
-        self.gated[group] += (
-            0.5 * np.sign(s).T @ x
-        )  # by sign symmetry E[1(S ≥ 0) X] is half E[sgn(S) X]
+        # By sign symmetry E[1(S ≥ 0) X] is half of E[sgn(S) X].
+        self.gated[group] += 0.5 * np.sign(s).T @ x
         self.fourth += np.sum((s**2 / self.variance) ** 2, axis=0)
         given = x[:, self.peaks]
         sizes = np.abs(given)
         if self.edges is None:
             inner = np.arange(1, BINS) / BINS
             self.edges = np.quantile(sizes, inner, axis=0, method="lower")
-        turned = np.sign(given) * (s - given * self.slope) / self.spread
-        cells = np.minimum(scipy.special.ndtr(turned) * CELLS, CELLS - 1).astype(int)
+        t = np.sign(given) * (s - given * self.slope) / self.spread
+        cells = np.minimum(scipy.special.ndtr(t) * CELLS, CELLS - 1).astype(int)
         for r in range(len(self.units)):
             which = np.searchsorted(np.unique(self.edges[:, r]), sizes[:, r], side="right")
             flat = np.bincount(which * CELLS + cells[:, r], minlength=BINS * CELLS)
@@ -281,18 +280,18 @@ class _Sums:
 
     @property
     def used_bins(self) -> int:
-        """How many bins of |X_i| have draws."""
+        """How many bins of |X_i| have samples."""
         return int((self.counts.sum(axis=2) > 0).sum(axis=1).max())
 
     def normality(self) -> np.ndarray:
         """Kolmogorov distance from normal, averaged over the bins."""
         below = np.cumsum(self.counts, axis=2)
-        held = below[..., -1]
-        even = np.arange(1, CELLS + 1) / CELLS
-        apart = np.abs(below / np.maximum(held, 1)[..., None] - even).max(axis=2)
-        return np.where(self.alone, 0.5, (apart * held).sum(axis=1) / self.num)
+        count = below[..., -1]
+        uniform = np.arange(1, CELLS + 1) / CELLS
+        distance = np.abs(below / np.maximum(count, 1)[..., None] - uniform).max(axis=2)
+        return np.where(self.alone, 0.5, (distance * count).sum(axis=1) / self.num)
 
     def excess_kurtosis(self) -> np.ndarray:
         """E S⁴/s⁴ − 3."""
-        found = self.fourth / self.num - 3
-        return np.full_like(found, np.inf) if self.infinite else found
+        excess = self.fourth / self.num - 3
+        return np.full_like(excess, np.inf) if self.infinite else excess

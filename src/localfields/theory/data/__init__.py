@@ -1,1 +1,1 @@
-"""`predict` on data: what rows say of the distribution behind them, and of a neuron that learns it."""
+"""`predict` on data: the distribution behind the samples, and a neuron that learns it."""

@@ -1,4 +1,4 @@
-"""What `predict` says of data beside its verdict: measured assumptions, and what to try where they fail."""
+"""What `predict` reports on data besides its verdict: measured assumptions, and what to try."""
 
 from __future__ import annotations
 
@@ -12,19 +12,12 @@ from ..checks.assumptions import SIGNIFICANT, Measured, StimulusCheck
 from ..predict import Prediction, PredictionRow
 from .rows import Flatness
 
-SMALL = 0.02  # deviation of a bounded function, below which a contradiction does not matter
+NEGLIGIBLE = 0.02  # deviation of a bounded function, below which a contradiction does not matter
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A number with the interval that a share of bootstrap resamples falls into.
-
-    Args:
-        value: Of all rows.
-        low: Lower end.
-        high: Upper end.
-        confidence: The share.
-    """
+    """A number and its bootstrap confidence interval."""
 
     value: float
     low: float
@@ -33,12 +26,12 @@ class Interval:
 
     @classmethod
     def of(cls, value: Any, resampled: np.ndarray, confidence: float) -> Interval:
-        """From the values that resamples have."""
+        """From the values of resamples."""
         low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
         return cls(float(value), float(low), float(high), confidence)
 
     def __str__(self) -> str:
-        """With its interval."""
+        """As value (confidence: low to high)."""
         return (
             f"{self.value:.3g} ({100 * self.confidence:.0f} %: {self.low:.3g} to {self.high:.3g})"
         )
@@ -46,24 +39,25 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class ClassEvidence:
-    """What the rows of one class say.
+    """What was measured on the rows of one class.
 
     Args:
-        number: Which class.
+        number: Number of the class.
         label: Its target.
-        num: Rows looked at.
-        effective: As many independent rows know as much: fewer where a row resembles the next one.
+        num: Number of rows.
+        effective: Number of independent rows; smaller if neighboring rows are correlated.
         check: Assumptions S1, S2, S3, A1 and A2, measured on the rows as they are.
-        declared: Symmetries that are drawn in any case.
+        declared: Symmetries that sampling adds.
         mean: Largest mean of a site, in standard deviations.
         kurtosis: Excess kurtosis of a site, averaged over sites.
         tail_index: Hill's estimate from the thousandth of largest values.
         tail_error: Its standard error.
-        heavy: Whether the tail index may be below 5: then the kurtosis is that of the largest few values.
-        flatness: Whether the law is the same in all directions, up to scale, as for elliptical data.
-        kind: `elliptical`, `sites` (each site's own law counts), `either` (the rows cannot tell) or `ising`.
+        heavy: Whether the tail index may be below 5; then a few values determine the kurtosis.
+        flatness: Test of whether the data look the same in all directions, up to scale.
+        kind: `elliptical`, `sites` (each site's own marginal counts), `either` (the rows cannot
+            tell) or `ising`.
         correlations: Arguments of the amplifier.
-        amplifier: φ of the law of a site.
+        amplifier: φ of the marginal of a site.
         amplifier_error: Its standard error, over resamples.
         row: Covariance at every displacement, averaged over pairs of sites.
     """
@@ -87,22 +81,24 @@ class ClassEvidence:
     row: np.ndarray
 
     def _contradicted(self, measured: Measured) -> bool:
-        # Rows that resemble each other are fewer than they seem.
+        # Correlated rows count as fewer.
         z = measured.z * math.sqrt(self.effective / self.num)
-        return bool(measured.value > SMALL and dataclasses.replace(measured, z=z).p < SIGNIFICANT)
+        return bool(
+            measured.value > NEGLIGIBLE and dataclasses.replace(measured, z=z).p < SIGNIFICANT
+        )
 
     @property
     def shifts_differ(self) -> bool:
-        """Whether S2 fails, and is not brought about by drawing shifts."""
+        """Whether S2 fails and sampling does not add shifts."""
         return "shifts" not in self.declared and self._contradicted(self.check.shift)
 
     @property
     def signs_differ(self) -> bool:
-        """Whether S3 fails, and is not brought about by drawing signs."""
+        """Whether S3 fails and sampling does not add signs."""
         return "signs" not in self.declared and self._contradicted(self.check.sign)
 
     def doubts(self, kind: str) -> tuple[list[str], list[str]]:
-        """What speaks against a description of this kind, and what to try; `rest` for a class that does not pull."""
+        """What speaks against a description of this kind (`rest`: label zero), and what to try."""
         doubts, advice = [], []
         name = f"class {self.number}"
         if self.signs_differ and kind != "finite":
@@ -110,39 +106,40 @@ class ClassEvidence:
             step = (
                 'preprocess="center"'
                 if self.mean > 0.05
-                else 'symmetry="signs", which draws either sign of a row'
+                else 'symmetry="signs", which samples both signs of every row'
             )
             advice.append(f"signs differ: try {step}")
         if self.shifts_differ and kind not in ("finite", "elliptical"):
             doubts.append(
                 f"S2 fails in {name}: a site differs from the average site by {self.check.shift}"
             )
-            steps = 'preprocess="scale" where variances differ, "wrap" or "window" for patches with borders'
             advice.append(
-                f'shifts differ: try {steps}, or symmetry="shifts", which draws every shift of a row'
+                'shifts differ: try preprocess="scale" if variances differ, "wrap" or "window" for '
+                'patches with borders, or symmetry="shifts", which samples all shifts of every row'
             )
         if self.check.far_sites_depend and kind == "sites":
             by = self.check.far_dependence
             doubts.append(
-                f"S1 fails in {name}: the farthest sites depend on each other ({by}, of their sizes)"
+                f"S1 fails in {name}: the farthest sites depend on each other (sizes: {by})"
             )
-            what = '"contrast-normalize" where the contrast of whole samples varies, "whiten" or'
             advice.append(
-                f'far sites depend on each other: try preprocess {what} "difference-of-gaussians"'
+                'far sites depend on each other: try preprocess "contrast-normalize" if the '
+                'contrast varies between samples, "whiten" or "difference-of-gaussians"'
             )
         if self.heavy:
             advice.append(
-                f"heavy tails in {name}, index {self.tail_index:.2g} ± {self.tail_error:.1g}: the kurtosis may not "
-                "exist; trust the amplifier, not the kurtosis"
+                f"heavy tails in {name}, index {self.tail_index:.2g} ± {self.tail_error:.1g}: the "
+                "kurtosis may not exist; trust the amplifier, not the kurtosis"
             )
         if self.effective < self.num:
             advice.append(
-                f"rows of {name} resemble the next one: {self.num} count as {self.effective:.0f}"
+                f"neighboring samples of {name} are correlated: {self.num} count as "
+                f"{self.effective:.0f}"
             )
         return doubts, advice
 
     def rows(self) -> list[PredictionRow]:
-        """The class line by line: what the report shows first, then every other number."""
+        """The class line by line: first what the report shows, then every other number."""
         check, sites = self.check, self.row.size
         far = f"at distance {check.distances[-1]:.3g}"
         depend = f"dependence {check.far_dependence}, correlation {check.far_correlation} {far}"
@@ -165,7 +162,7 @@ class ClassEvidence:
             ("signs_differ", "S3, signs", check.sign, "signs"),
         ):
             differ = getattr(self, key)
-            outcome = "drawn" if drawn in self.declared else "fails" if differ else "holds"
+            outcome = "by sampling" if drawn in self.declared else "fails" if differ else "holds"
             text = f"{outcome}: largest deviation {measured} of {measured.tries}"
             rows.append((key, differ, label, text))
         warning = "; heavy tails, it may not exist" if self.heavy else ""
@@ -197,14 +194,14 @@ class ClassEvidence:
 
 @dataclasses.dataclass(frozen=True)
 class DataPrediction(Prediction):
-    """A `Prediction` from data: with what was measured, what is doubtful, and what to try.
+    """A `Prediction` from data: with measurements, doubts, and what to try.
 
     Args:
         leaning: The verdict if nothing were doubtful.
-        evidence: What the rows of each class say.
-        doubts: Why the leaning is no verdict; empty if it is.
+        evidence: What was measured on each class.
+        doubts: Why the leaning is not the verdict; empty if it is.
         advice: What to try, and warnings.
-        needed: About how many samples a class would decide; 0 where more would not help, or none are needed.
+        needed: About how many samples per class would decide; 0 if more would not help.
     """
 
     leaning: str = "undecided"
@@ -215,11 +212,9 @@ class DataPrediction(Prediction):
 
     def _theory(self) -> str:
         if self.theory == "LinearResponse" and not self.exact:
-            return (
-                "LinearResponse, exact for elliptical data, from which these cannot be told apart"
-            )
+            return "LinearResponse, exact for elliptical data, as these may be"
         if self.exact and self.doubts:
-            return f"{self.theory}, exact if the law is what these rows look like"
+            return f"{self.theory}, exact if the data are what they look like"
         return super()._theory()
 
     def rows(self) -> list[PredictionRow]:
@@ -232,7 +227,9 @@ class DataPrediction(Prediction):
         leaning = self.leaning if self.leaning != self.verdict else ""
         rows.insert(1, PredictionRow("leaning", self.leaning, "leaning", leaning, "verdict"))
         rows += [row for evidence in self.evidence for row in evidence.rows()]
-        more = f"about {_round(self.needed)} samples a class would decide" if self.needed else ""
+        more = (
+            f"about {_round_up(self.needed)} samples per class would decide" if self.needed else ""
+        )
         return [
             *rows,
             PredictionRow("doubts", self.doubts),
@@ -241,7 +238,7 @@ class DataPrediction(Prediction):
         ]
 
 
-def _round(number: int) -> int:
-    """Two digits."""
+def _round_up(number: int) -> int:
+    """To two digits."""
     step = 10 ** max(0, len(str(number)) - 2)
     return math.ceil(number / step) * step

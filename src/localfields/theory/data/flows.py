@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,148 +18,134 @@ from ..._types import working_dtype
 from ...networks import SingleNeuron
 from ...stimuli.samples import Rows
 from ...tasks import Discrimination
-from ...trajectory import Trajectory, experiment_json, localized_from
-from ..base import Flow, Response, covariance_of, neuron_flow, not_a_neuron, require
-from ..predict import REST, TOLERANCE, UNTIL
+from ...trajectory import Trajectory, experiment_json
+from ..base import Flow, Response, covariance_of, neuron_flow
+from ..predict import STOP_TOL, TOLERANCE, UNTIL
 from ..responses.amplifier import Amplifier
 from ..responses.effective import EffectiveResponse
 from ..responses.ising import COARSE_FREQUENCIES, MOST_SUMMED, IsingResponse, SummedResponse
 from ..responses.linear import LinearNeuron
 from ..responses.pulse import summed_flow
+from ..solve import follow_flow, initial_state
 from . import rows as _rows
-from .rows import GROUPS, Measurements
+from .rows import ROW_GROUPS, Measurements
 
 RESAMPLES, RESAMPLE_STARTS = 8, 4
-LARGEST_TABLE = 500_000  # numbers in the table of different rows
+MAX_PATTERN_NUMBERS = 500_000  # in the table of distinct rows
+Patterns = list[tuple[np.ndarray, np.ndarray]]
 
 
-def finite_patterns(stimuli: list[Rows]) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """Of every class its different rows and how often each group has them, (group, row); None where they are many."""
-    if any(one.symmetry != "none" for one in stimuli):
+def finite_patterns(stimuli: Sequence[Rows]) -> Patterns | None:
+    """Distinct rows of every class and their counts per group, (group, row); None if too many."""
+    if any(stimulus.symmetry != "none" for stimulus in stimuli):
         return None
-    found = [one for one in (_rows.distinct(one.rows) for one in stimuli) if one is not None]
-    if len(found) < len(stimuli) or sum(patterns.size for patterns, _ in found) > LARGEST_TABLE:
-        return None
-    result = []
-    for patterns, which in found:
-        bounds = np.linspace(0, len(which), GROUPS + 1).astype(int)
+    tables = [_rows.distinct(stimulus.rows) for stimulus in stimuli]
+    result: Patterns = []
+    for table in tables:
+        if table is None:
+            return None
+        patterns, which = table
+        bounds = np.linspace(0, len(which), ROW_GROUPS + 1).astype(int)
         counts = [
             np.bincount(which[a:b], minlength=len(patterns)) for a, b in itertools.pairwise(bounds)
         ]
         result.append((patterns, np.stack(counts).astype(float)))
-    return result
+    total = sum(patterns.size for patterns, _ in result)
+    return result if total <= MAX_PATTERN_NUMBERS else None
 
 
 def flows_of(
-    plain: Discrimination, found: Any, finite: Any, kinds: dict[int, str], evidence: Any
+    task: Discrimination,
+    measurements: list[Measurements],
+    patterns: Patterns | None,
+    kinds: dict[int, str],
+    shifts_differ: bool,
 ) -> list[Flow]:
-    """The flow of all rows, and those of resamples of them."""
-    weights = np.concatenate([np.ones((1, GROUPS)), _rows.resamples(RESAMPLES, seed=1)])
-    if finite is not None:
-        return [_summed(plain, finite, one) for one in weights]
-    # Only a linear response is told of sites that differ; the others take one law for all of them.
-    whole = any(one.shifts_differ for one in evidence) and set(kinds.values()) == {"elliptical"}
-    whole = whole and plain.size <= _rows.LARGEST_MATRIX
-    return [_flow(plain, found, kinds, one, whole) for one in weights]
-
-
-def _summed(plain: Discrimination, finite: Any, weights: np.ndarray) -> Flow:
-    counts = [(patterns, weights @ counts) for patterns, counts in finite]
-    shares = [(patterns, count / count.sum()) for patterns, count in counts]
-    return summed_flow(plain, SingleNeuron(), shares)
+    """The flow of all rows, and those of resamples of them, if the classes are of these kinds."""
+    resamples = np.concatenate([np.ones((1, ROW_GROUPS)), _rows.resamples(RESAMPLES, seed=1)])
+    if patterns is not None:
+        flows = []
+        for weights in resamples:
+            counts = [(rows, weights @ counts) for rows, counts in patterns]
+            shares = [(rows, count / count.sum()) for rows, count in counts]
+            flows.append(summed_flow(task, SingleNeuron(), shares))
+        return flows
+    # Only a linear response can use sites that differ; the others assume one marginal for all.
+    use_matrix = shifts_differ and set(kinds.values()) == {"elliptical"}
+    use_matrix = use_matrix and task.size <= _rows.MAX_MATRIX_SITES
+    return [_flow(task, measurements, kinds, weights, use_matrix) for weights in resamples]
 
 
 def _flow(
-    plain: Discrimination, found: Any, kinds: dict[int, str], weights: np.ndarray, whole: bool
+    task: Discrimination,
+    measurements: list[Measurements],
+    kinds: dict[int, str],
+    weights: np.ndarray,
+    use_matrix: bool,
 ) -> Flow:
-    covariances = [one.matrix(weights) if whole else one.row(weights) for one in found]
-    return neuron_flow(
-        plain, covariances, lambda c: _response(kinds[c], found[c], covariances[c], weights)
-    )
+    covariances = [
+        measured.matrix(weights) if use_matrix else measured.row(weights)
+        for measured in measurements
+    ]
+
+    def response(c: int) -> Response:
+        measured = measurements[c]
+        if kinds[c] == "ising":
+            coupling = jnp.asarray(_rows.ising_coupling(measured.row(weights)))
+            if measured.size <= MOST_SUMMED:
+                return SummedResponse(coupling)
+            return IsingResponse(coupling, COARSE_FREQUENCIES)
+        product = covariance_of(covariances[c], measured.shape)
+        amplifier = Amplifier(measured.marginal(weights))
+        if kinds[c] == "elliptical":
+            return LinearNeuron(product, jnp.asarray(amplifier.limit / 2))
+        sd = jnp.asarray(math.sqrt(measured.row(weights).flat[0]))
+        return EffectiveResponse(product, sd, amplifier.table())
+
+    return neuron_flow(task, covariances, response)
 
 
-def _response(
-    kind: str, found: Measurements, covariance: np.ndarray, weights: np.ndarray
-) -> Response:
-    """The response of a class that is of this kind."""
-    if kind == "ising":
-        coupling = jnp.asarray(_rows.ising_coupling(found.row(weights)))
-        return (
-            SummedResponse(coupling)
-            if found.size <= MOST_SUMMED
-            else IsingResponse(coupling, COARSE_FREQUENCIES)
-        )
-    product, amplifier = covariance_of(covariance, found.shape), Amplifier(found.law(weights))
-    if kind == "elliptical":
-        return LinearNeuron(product, jnp.asarray(amplifier.limit / 2))
-    return EffectiveResponse(
-        product, jnp.asarray(math.sqrt(found.row(weights).flat[0])), amplifier.table()
-    )
+@dataclasses.dataclass(frozen=True)
+class HypothesisFlow:
+    """Where one hypothesis leads.
 
+    Args:
+        flow: All rows, from every start.
+        resampled: Final IPR of resamples of the rows, (resample, start).
+    """
 
-def check_followed(plain: Discrimination, finite: bool) -> None:
-    """Refuse a task whose flow is not known, or cannot be followed."""
-    from .._solve import _check
-    from ..choose import BestKnown
-
-    network = SingleNeuron()
-    if not finite:
-        require(not_a_neuron("predict", plain, network))
-    _check(plain, BestKnown(), network, UNTIL, REST, TOLERANCE, "auto")
+    flow: Trajectory
+    resampled: np.ndarray
 
 
 def follow(
-    plain: Discrimination, flows: list[Flow], initial: Any, members: int | None, seed: int
-) -> Look:
-    """Follow all rows from every start, and each resample from some, in one ensemble."""
-    from .._integrate import STAGE, Followed, is_stiff
-    from .._solve import _start, _trajectory
-
-    network, clock = SingleNeuron(), time.perf_counter()
+    task: Discrimination, flows: list[Flow], initial: Any, members: int | None, seed: int
+) -> HypothesisFlow:
+    """Follow all rows from every start, and each resample from some of them, in one ensemble."""
+    clock = time.perf_counter()
     seed = Count(0, 2**63 - 1).check("seed", seed)
-    start, count = _start(plain, network, initial, members, seed)
+    start, count = initial_state(task, SingleNeuron(), initial, members, seed)
     some = min(count, RESAMPLE_STARTS)
     which = np.concatenate([np.zeros(count, int), np.repeat(np.arange(1, len(flows)), some)])
     begins = np.concatenate([np.arange(count), np.tile(np.arange(some), len(flows) - 1)])
-    with jax.enable_x64(True):
-        params = {
-            name: jnp.asarray(np.asarray(values)[begins], jnp.float64)
-            for name, values in start.items()
-        }
-        stacked = jax.tree.map(
-            lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows
-        )
-        stiff = is_stiff(stacked, True, params, UNTIL)
-        go = Followed(stacked, True, stiff, params, TOLERANCE, STAGE)
-        times, result = go.to_rest(UNTIL, REST)
-        onset = go.since(result, times, localized=localized_from(plain.size))
+    params = {name: np.asarray(values)[begins] for name, values in start.items()}
+    stacked = jax.tree.map(
+        lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows
+    )
     settings = {
-        "theory": {"type": "theory/from-data"},  # measured here: no theory that `solve` could take
+        "theory": {"type": "theory/from-data"},  # measured here, not a theory that `solve` takes
         "times": [],
         "until": UNTIL,
-        "stop_tol": REST,
+        "stop_tol": STOP_TOL,
         "members": count,
         "seed": seed,
         "tolerance": TOLERANCE,
         "solver": "auto",
     }
     experiment = experiment_json(
-        plain, network, "solution", settings, initial=initial, precision=working_dtype()
+        task, SingleNeuron(), "solution", settings, initial=initial, precision=working_dtype()
     )
-    notes = {
-        "solver": "stiff" if stiff else "explicit",
-        "run_seconds": time.perf_counter() - clock,
-    }
-    axes = (len(which), 1, *plain.shape)
-    flow = _trajectory(axes, times, params, result, experiment, {"onset": onset}, notes)
-    return Look(
-        flow.members(slice(0, count)), flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some)
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Look:
-    """Where one hypothesis leads: all rows from every start, and the last IPR of each resample, (resample, start)."""
-
-    flow: Trajectory
-    resampled: np.ndarray
+    axes = (1, *task.shape)
+    flow = follow_flow(stacked, True, params, axes, None, experiment, clock, find_rest=False)
+    ends = flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some)
+    return HypothesisFlow(flow.members(slice(0, count)), ends)

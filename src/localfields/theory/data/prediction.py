@@ -1,10 +1,11 @@
-"""`predict` on data: what a neuron would make of the law behind some rows, and how sure the rows are of it.
+"""`predict` on data: what a neuron would make of the distribution behind some samples.
 
-One ReLU neuron under mean squared error sees of a class its covariance and the function E|⟨w, X⟩| of directions, no
-more. So the rows are asked in turn: are they a handful of patterns, which can be summed over? Is E|⟨w, X⟩| over its
-scale the same in every direction, so that the response is linear whatever the law of a site? Are they an Ising ring?
-Else each site's own law drives the effective flow. What cannot be told apart is followed both ways, and everything is
-followed again on resamples: a verdict is what all of them agree on.
+One ReLU neuron under mean squared error sees of a class only its covariance and the function E|⟨w,
+X⟩| of directions. So the rows are tested in turn. Are they a handful of patterns, which can be
+summed over? Are they an Ising ring? Is E|⟨w, X⟩| over its scale the same in every direction, so
+that the response is linear? Otherwise each site's own marginal drives the effective flow.
+Hypotheses that the rows cannot tell apart are all followed, and again on resamples of the rows: a
+verdict is what all of them agree on.
 """
 
 from __future__ import annotations
@@ -18,164 +19,197 @@ import numpy as np
 from ..._spec import Count
 from ...errors import InputError
 from ...lattice import spectrum
+from ...networks import SingleNeuron
 from ...stimuli import Gaussian, Samples
 from ...stimuli.samples import Rows
 from ...tasks import Discrimination
+from ..base import not_a_neuron, raise_if
 from ..checks.assumptions import check_stimulus
-from ..predict import AGREEMENT, STARTS, bump_and_wave, critical_of_rows, judge
+from ..choose import BestKnown
+from ..predict import (
+    AGREEMENT,
+    NUM_STARTS,
+    STOP_TOL,
+    TOLERANCE,
+    UNTIL,
+    bump_and_wave,
+    critical_of_rows,
+    final_state,
+    judge,
+)
 from ..responses.amplifier import SLOPE, Amplifier
 from ..responses.hypercube import bump
+from ..solve import check_solvable
 from . import rows as _rows
 from .evidence import ClassEvidence, DataPrediction, Interval
-from .flows import Look, check_followed, finite_patterns, flows_of, follow
+from .flows import HypothesisFlow, finite_patterns, flows_of, follow
 from .rows import Measurements, flatness
 
-LEVEL = 1e-4  # chance below which a hypothesis is given up
-POWER = 6.0  # standard errors that an alternative must be away to have been seen
-ROWS_A_SITE = 50  # below, what n rows push a weight by is off by more than √(1/50) of its size in every direction
+REJECTION_LEVEL = 1e-4  # p-value below which a hypothesis is rejected
+POWER = 6.0  # standard errors that an alternative must be away to count as excluded
+# With fewer rows per site the estimated pull on a weight is off by more than √(1/50) of its size.
+ROWS_A_SITE = 50
 BOOTSTRAP = 1000  # resamples for an interval
 CONFIDENCE = 0.99
-SAME = 0.1  # of the logarithm of an IPR
-NO_KURTOSIS = 0.05  # from zero, where nothing says which kurtosis is critical
-DRAWN = 50_000  # rows, of a class that is no data
+SAME_IPR = 0.1  # difference of two logarithms
+NO_KURTOSIS = 0.05  # tolerated below zero if no critical kurtosis is known
+NUM_MODEL_SAMPLES = 50_000  # of a class that is a model, not data
+# Theories by the kind of a class; see `ClassEvidence.kind`.
+THEORIES = {
+    "elliptical": "LinearResponse",
+    "ising": "ExactIsing",
+    "sites": "EffectiveFlow",
+    "finite": "ExactPulse",
+}
 
 
 def predict_data(
-    task: Discrimination, *, initial: Any = None, starts: int = STARTS, seed: int = 0
+    task: Discrimination, *, initial: Any = None, starts: int = NUM_STARTS, seed: int = 0
 ) -> DataPrediction:
-    """See `predict`, which comes here for tasks with data."""
+    """Predict for a task with data; called by `predict`."""
     given = task
-    stimuli = [_as_rows(one, task) for one in task.stimuli]
+    stimuli = [_as_rows(stimulus, task) for stimulus in task.stimuli]
     task = task.replace(stimuli=tuple(stimuli))
+    fewest = min(len(stimulus.rows) for stimulus in stimuli)
+    if fewest < _rows.MIN_ROWS:
+        return _too_few(given, fewest)
+    measurements = [Measurements(stimulus) for stimulus in stimuli]
     labels = task.targets()
-    few = min(len(one.rows) for one in stimuli)
-    if few < _rows.LEAST:
-        return _nothing(given, few)
-    found = [Measurements(one) for one in stimuli]
     evidence = tuple(
-        _evidence(c, one, two, labels[c])
-        for c, (one, two) in enumerate(zip(stimuli, found, strict=True))
+        _evidence(c, stimulus, measured, labels[c])
+        for c, (stimulus, measured) in enumerate(zip(stimuli, measurements, strict=True))
     )
-    pulls = [c for c, label in enumerate(labels) if (label != 0).any()]
-    finite = finite_patterns(stimuli)
-    kinds = ({c: "finite" for c in pulls},) if finite is not None else _hypotheses(evidence, pulls)
+    labelled = [c for c, label in enumerate(labels) if (label != 0).any()]
+    patterns = finite_patterns(stimuli)
+    # What each labelled class may be; two hypotheses if the rows cannot tell.
+    kinds = {c: "finite" if patterns is not None else evidence[c].kind for c in labelled}
+    unclear = [c for c in labelled if kinds[c] == "either"]
+    hypotheses = (
+        [{**kinds, **dict.fromkeys(unclear, kind)} for kind in ("elliptical", "sites")]
+        if unclear
+        else [kinds]
+    )
+    # Stands in for the data where only labels, priors and the lattice matter.
     plain = task.replace(stimuli=(Gaussian(task.shape, xi=0.1),) * len(stimuli))
-    facts = {**_facts(task, found, evidence, pulls), "task": given}
+    facts = {**_facts(task, stimuli, measurements, evidence, labelled), "task": given}
     try:
-        check_followed(plain, finite is not None)
+        if patterns is None:
+            raise_if(not_a_neuron("predict", plain, SingleNeuron()))
+        check_solvable(plain, BestKnown(), SingleNeuron(), UNTIL, STOP_TOL, TOLERANCE, "auto")
     except InputError as error:
-        reason = f"No theory here covers the task: {error}"
-        return DataPrediction(
-            "undecided", reason, "none", False, **facts, evidence=evidence, leaning="undecided"
-        )
+        reason = f"No theory covers the task: {error}"
+        return DataPrediction("undecided", reason, "none", False, **facts, evidence=evidence)
     members = Count(high=10**7).check("starts", starts) if initial is None else None
-    looks = [
-        follow(plain, flows_of(plain, found, finite, one, evidence), initial, members, seed)
-        for one in kinds
+    shifts_differ = any(measured.shifts_differ for measured in evidence)
+    followed = [
+        follow(
+            plain,
+            flows_of(plain, measurements, patterns, kinds, shifts_differ),
+            initial,
+            members,
+            seed,
+        )
+        for kinds in hypotheses
     ]
-    return _conclude(task, evidence, kinds, pulls, facts, looks)
+    return _conclude(task, evidence, hypotheses, labelled, facts, followed)
 
 
 def _as_rows(stimulus: Any, task: Discrimination) -> Rows:
-    """The stimulus, or draws from one that is no data."""
+    """The stimulus, or samples of one that is not data."""
     if isinstance(stimulus, Rows):
         return stimulus
     with jax.enable_x64(False):
-        return Samples(data=np.asarray(stimulus.sample(0, DRAWN)).reshape(-1, *task.shape))
+        return Samples(
+            data=np.asarray(stimulus.sample(0, NUM_MODEL_SAMPLES)).reshape(-1, *task.shape)
+        )
 
 
-# -- what the rows say --------------------------------------------------------------------------------------------
-
-
-def _evidence(c: int, stimulus: Rows, found: Measurements, label: np.ndarray) -> ClassEvidence:
+def _evidence(c: int, stimulus: Rows, measured: Measurements, label: np.ndarray) -> ClassEvidence:
     """All that is measured of one class."""
-    alike = _rows.likeness(stimulus.rows)
-    effective = (
-        found.num * (1 - alike) / (1 + alike)
-        if alike > 5 / math.sqrt(found.num)
-        else float(found.num)
-    )
+    correlation = _rows.neighbor_correlation(stimulus.rows)
+    effective = float(measured.num)
+    if correlation > 5 / math.sqrt(measured.num):
+        effective = measured.num * (1 - correlation) / (1 + correlation)
     check = check_stimulus(stimulus.replace(symmetry="none"))
-    heavy = found.tail_index - 2 * found.tail_error < 5
+    heavy = measured.tail_index - 2 * measured.tail_error < 5
     resampled = _rows.resamples(BOOTSTRAP)
-    kurtosis = Interval.of(found.kurtosis(found.ones), found.kurtosis(resampled), CONFIDENCE)
-    flat = flatness(found, heavy)
+    kurtosis = Interval.of(
+        measured.kurtosis(measured.ones), measured.kurtosis(resampled), CONFIDENCE
+    )
+    flat = flatness(measured, heavy)
     a = np.linspace(0, 1, 41)
-    weights = np.concatenate([found.ones[None], resampled[:30]])
-    curves = np.stack([Amplifier(found.law(one))(a) for one in weights])
-    ising = _rows.ising_p(found)
-    if ising >= LEVEL:
+    curves = np.stack(
+        [
+            Amplifier(measured.marginal(weights))(a)
+            for weights in np.concatenate([measured.ones[None], resampled[:30]])
+        ]
+    )
+    if _rows.ising_p(measured) >= REJECTION_LEVEL:
         kind = "ising"
-    elif flat.p < LEVEL:
+    elif flat.p < REJECTION_LEVEL:
         kind = "sites"
     else:
         kind = "elliptical" if flat.power >= POWER else "either"
+    row = measured.row(measured.ones)
     return ClassEvidence(
         number=c,
         label=tuple(map(float, label)),
-        num=found.num,
+        num=measured.num,
         effective=effective,
         check=check,
         declared=stimulus.symmetry,
-        mean=float(np.abs(stimulus.site_means()).max() / math.sqrt(found.row(found.ones).flat[0])),
+        mean=float(np.abs(stimulus.site_means()).max() / math.sqrt(row.flat[0])),
         kurtosis=kurtosis,
-        tail_index=found.tail_index,
-        tail_error=found.tail_error,
+        tail_index=measured.tail_index,
+        tail_error=measured.tail_error,
         heavy=heavy,
         flatness=flat,
         kind=kind,
         correlations=a,
         amplifier=curves[0],
         amplifier_error=curves[1:].std(axis=0, ddof=1),
-        row=found.row(found.ones),
-    )
-
-
-def _hypotheses(
-    evidence: tuple[ClassEvidence, ...], pulls: list[int]
-) -> tuple[dict[int, str], ...]:
-    """What each class that pulls may be; two where the rows cannot tell."""
-    either = [c for c in pulls if evidence[c].kind == "either"]
-    sure = {c: evidence[c].kind for c in pulls}
-    return tuple(
-        {**sure, **dict.fromkeys(either, kind)}
-        for kind in (("elliptical", "sites") if either else ("",))
+        row=row,
     )
 
 
 def _facts(
-    task: Discrimination, found: list[Measurements], evidence: Any, pulls: list[int]
+    task: Discrimination,
+    stimuli: list[Rows],
+    measurements: list[Measurements],
+    evidence: tuple[ClassEvidence, ...],
+    labelled: list[int],
 ) -> dict[str, Any]:
-    """The fields of a `Prediction` that need no flow, of the class that pulls most."""
-    rows = [one.row(one.ones) for one in found]
-    most = int(np.argmax(np.abs(task.targets()[:, 0]) * np.asarray(task.priors)))
-    said, amplifier = evidence[most], Amplifier(found[most].law(found[most].ones))
-    excess = said.amplifier - SLOPE * said.correlations
-    sure = np.abs(excess) > 4 * said.amplifier_error + 1e-9
-    bends = (excess[sure] > 0).any() and (excess[sure] < 0).any()
-    signs = all(one.two_valued for one in found) and task.outputs == 1
-    means = [stimulus.site_means().mean() for stimulus in task.stimuli]  # pyright: ignore[reportAttributeAccessIssue]  # all are rows of data
-    second = [row + mean**2 for row, mean in zip(rows, means, strict=True)]
+    """The fields of a `Prediction` that need no flow, of the dominant class."""
+    rows = [measured.row(measured.ones) for measured in measurements]
+    dominant = task.dominant_class()
+    of_class, measured = evidence[dominant], measurements[dominant]
+    amplifier = Amplifier(measured.marginal(measured.ones))
+    excess = of_class.amplifier - SLOPE * of_class.correlations
+    significant = np.abs(excess) > 4 * of_class.amplifier_error + 1e-9
+    bends = (excess[significant] > 0).any() and (excess[significant] < 0).any()
+    signs = all(measured.two_valued for measured in measurements) and task.outputs == 1
+    second = [
+        row + stimulus.site_means().mean() ** 2 for row, stimulus in zip(rows, stimuli, strict=True)
+    ]
+    rates = sum(p * spectrum(row) for p, row in zip(task.priors, second, strict=True))
     return {
-        "excess_kurtosis": said.kurtosis.value,
-        "tail_index": said.tail_index if said.heavy else math.inf,
+        "excess_kurtosis": of_class.kurtosis.value,
+        "tail_index": of_class.tail_index if of_class.heavy else math.inf,
         "amplifier_index": float(amplifier.index),
         "crossings": tuple(map(float, amplifier.crossings()))
-        if bends and said.kind == "sites"
+        if bends and of_class.kind == "sites"
         else (),
         "critical_kurtosis": critical_of_rows(task, rows),
-        "elliptical": all(evidence[c].kind == "elliptical" for c in pulls),
+        "elliptical": all(evidence[c].kind == "elliptical" for c in labelled),
         "dominance": bump(rows, task.targets()[:, 0], task.priors).dominance if signs else math.nan,
-        "largest_rate": 2
-        / float(np.max(sum(p * spectrum(r) for p, r in zip(task.priors, second, strict=True)))),
+        "largest_rate": 2 / float(np.max(rates)),
     }
 
 
-# -- the answer ---------------------------------------------------------------------------------------------------
-
-
-def _nothing(task: Discrimination, few: int) -> DataPrediction:
-    reason = f"A class has {few} samples; nothing can be measured from fewer than {_rows.LEAST}."
+def _too_few(task: Discrimination, fewest: int) -> DataPrediction:
+    reason = (
+        f"A class has {fewest} samples; at least {_rows.MIN_ROWS} are needed to measure anything."
+    )
     names = (
         "excess_kurtosis",
         "tail_index",
@@ -186,84 +220,71 @@ def _nothing(task: Discrimination, few: int) -> DataPrediction:
     )
     facts: dict[str, Any] = {**dict.fromkeys(names, math.nan), "crossings": (), "elliptical": False}
     needed = ROWS_A_SITE * task.size
-    return DataPrediction(
-        "undecided", reason, "none", False, **facts, leaning="undecided", needed=needed, task=task
-    )
-
-
-NAMES = {
-    "elliptical": "LinearResponse",
-    "ising": "ExactIsing",
-    "sites": "EffectiveFlow",
-    "finite": "ExactPulse",
-}
+    return DataPrediction("undecided", reason, "none", False, **facts, needed=needed, task=task)
 
 
 def _conclude(
     task: Discrimination,
-    evidence: Any,
-    kinds: Any,
-    pulls: list[int],
+    evidence: tuple[ClassEvidence, ...],
+    hypotheses: list[dict[int, str]],
+    labelled: list[int],
     facts: dict[str, Any],
-    looks: list[Look],
+    followed: list[HypothesisFlow],
 ) -> DataPrediction:
-    """Verdicts of all hypotheses and resamples, and what speaks against trusting them."""
-    by_sites = [evidence[c] for c in pulls if kinds[-1][c] == "sites"]
-    if len(looks) == 2 and _same_end(*looks):  # the rows need not tell them apart
-        kinds, looks = kinds[:1], looks[:1]
-    judged = [_judged(task, one, facts, look) for one, look in zip(kinds, looks, strict=True)]
+    """Combine the verdicts of all hypotheses and resamples, and the doubts about them."""
+    by_sites = [evidence[c] for c in labelled if hypotheses[-1][c] == "sites"]
+    if len(followed) == 2:
+        medians = [float(np.median(end.flow.ipr[:, -1, 0])) for end in followed]
+        if abs(math.log(medians[0] / medians[1])) < SAME_IPR:
+            # Both end in the same field, so that the rows need not tell them apart.
+            hypotheses, followed = hypotheses[:1], followed[:1]
+    pairs = list(zip(hypotheses, followed, strict=True))
+    judged = [_judge(task, kinds, facts, end) for kinds, end in pairs]
     leaning, reason, localized, exact = judged[-1]
     doubts, advice, needed = [], [], 0
-    if len({one[0] for one in judged}) > 1:
+    if len({verdict for verdict, *_ in judged}) > 1:
         both = " or ".join(
-            dict.fromkeys(f"{one[0]} ({_named(k)})" for one, k in zip(judged, kinds, strict=True))
+            dict.fromkeys(
+                f"{verdict} ({_theory_names(kinds)})"
+                for (verdict, *_), kinds in zip(judged, hypotheses, strict=True)
+            )
         )
-        doubts.append(f"the rows cannot tell whether the response is linear, which decides: {both}")
-        needed = int(
-            evidence[pulls[0]].num * (POWER / max(evidence[pulls[0]].flatness.power, 1)) ** 2
+        doubts.append(
+            f"the samples cannot tell whether the response is linear, which decides: {both}"
         )
+        first = evidence[labelled[0]]
+        needed = int(first.num * (POWER / max(first.flatness.power, 1)) ** 2)
         leaning = "undecided"
     doubts += [
-        text
-        for one, look in zip(kinds, looks, strict=True)
-        for text in _unsteady(task, one, look, leaning)
+        text for kinds, end in pairs for text in _resamples_differ(task, kinds, end, leaning)
     ][:1]
-    needed = max(needed, 4 * min(one.num for one in evidence) if doubts else 0)
-    shared = set(kinds[-1].values())
-    rest = (
-        shared.pop() if shared in ({"finite"}, {"elliptical"}) else "rest"
-    )  # of a class that does not pull
-    for one in evidence:
-        found, tries = one.doubts(kinds[-1].get(one.number, rest))
-        doubts += [
-            text for text in found if not any(said[:8] == text[:8] for said in doubts)
-        ]  # "S1 fails" once
+    needed = max(needed, 4 * min(of_class.num for of_class in evidence) if doubts else 0)
+    # Classes with label zero matter only through their covariance, unless all are described alike.
+    shared = set(hypotheses[-1].values())
+    unlabelled = shared.pop() if shared in ({"finite"}, {"elliptical"}) else "rest"
+    for of_class in evidence:
+        more, tries = of_class.doubts(hypotheses[-1].get(of_class.number, unlabelled))
+        # "S1 fails" is said once.
+        doubts += [text for text in more if not any(text[:8] == doubt[:8] for doubt in doubts)]
         advice += tries
     if by_sites:
-        doubts += _by_kurtosis(leaning, facts, by_sites)
-    effective = min(one.effective for one in evidence)
+        doubts += _kurtosis_doubts(leaning, facts, by_sites)
+    effective = min(of_class.effective for of_class in evidence)
     if effective < ROWS_A_SITE * task.size:
-        ratio = min(one.num for one in evidence) / effective
-        about = "" if ratio == 1 else ", counting rows that resemble the next as one,"
+        ratio = min(of_class.num for of_class in evidence) / effective
+        about = "" if ratio == 1 else ", after allowing for correlated neighbors,"
         doubts.insert(0, f"{effective:.0f} samples{about} are few for {task.size} weights")
         needed = max(needed, math.ceil(ROWS_A_SITE * task.size * ratio))
     verdict = "undecided" if doubts else leaning
     if doubts:
         reason = f"{reason[:-1]}; but {'; and '.join(doubts)}."
-    onset = looks[-1].flow.events["onset"]
-    seen = np.isfinite(onset).any() and leaning != "oscillatory"
     return DataPrediction(
         verdict,
         reason,
-        _named(kinds[-1]),
+        _theory_names(hypotheses[-1]),
         exact,
         **facts,
-        field=looks[-1].flow.final[0, 0],
-        ipr=float(np.median(looks[-1].flow.ipr[:, -1, 0])),
-        peak=looks[-1].flow.peak[:, -1, 0],
-        onset=float(np.nanmedian(onset)) if seen else math.nan,
-        localized_starts=localized,
-        flow=looks[-1].flow,
+        **final_state(followed[-1].flow, localized, leaning),
         leaning=leaning,
         evidence=evidence,
         doubts=tuple(doubts),
@@ -272,55 +293,49 @@ def _conclude(
     )
 
 
-def _same_end(one: Look, other: Look) -> bool:
-    """Whether two descriptions end in fields of one IPR, so that one of them may stand for both."""
-    medians = [float(np.median(look.flow.ipr[:, -1, 0])) for look in (one, other)]
-    return abs(math.log(medians[0] / medians[1])) < SAME
+def _theory_names(kinds: dict[int, str]) -> str:
+    return " and ".join(sorted({THEORIES[kind] for kind in kinds.values()}))
 
 
-def _named(kinds: dict[int, str]) -> str:
-    return " and ".join(sorted({NAMES[one] for one in kinds.values()}))
-
-
-def _exact(kinds: dict[int, str]) -> bool:
-    return "sites" not in kinds.values()
-
-
-def _judged(
-    task: Discrimination, kinds: Any, facts: Any, look: Look
+def _judge(
+    task: Discrimination, kinds: dict[int, str], facts: dict[str, Any], end: HypothesisFlow
 ) -> tuple[str, str, float, bool]:
-    exact, ends = _exact(kinds), look.flow.ipr[:, -1, 0]
-    bump_from, wave_to = bump_and_wave(task.size, exact)
-    localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
-    sure, elliptical, cause = facts["elliptical"], set(kinds.values()) == {"elliptical"}, None
-    if elliptical and not sure:
-        exact, cause = False, "As far as the rows can tell the response is linear"
+    """Verdict, reason, fraction of localized starts, and whether the theory is exact."""
+    exact, cause = "sites" not in kinds.values(), None
+    elliptical = set(kinds.values()) == {"elliptical"}
+    unproven = elliptical and not facts["elliptical"]
+    if unproven:
+        cause = "As far as the samples can tell the response is linear"
     elif "finite" in kinds.values():
         cause = "The samples are a few patterns, over which everything is summed"
     facts = {**facts, "elliptical": elliptical}
-    return (*judge(task, ends, localized, oscillatory, facts, cause), localized, exact)
+    return (*judge(task, end.flow, exact, facts, cause), exact and not unproven)
 
 
-def _unsteady(task: Discrimination, kinds: Any, look: Look, leaning: str) -> list[str]:
-    """Whether resamples of the rows would have been told something else."""
-    bump_from, wave_to = bump_and_wave(task.size, _exact(kinds))
-    agree = {"localized": look.resampled > bump_from, "oscillatory": look.resampled <= wave_to}.get(
-        leaning
-    )
+def _resamples_differ(
+    task: Discrimination, kinds: dict[int, str], end: HypothesisFlow, leaning: str
+) -> list[str]:
+    """Whether resamples of the rows would have led to another verdict."""
+    bump_from, wave_to = bump_and_wave(task.size, "sites" not in kinds.values())
+    agreeing = {"localized": end.resampled > bump_from, "oscillatory": end.resampled <= wave_to}
+    agree = agreeing.get(leaning)
     if agree is None or (agree.mean() >= AGREEMENT and (agree.mean(axis=1) > 0.5).all()):
         return []
-    return [
-        f"resamples of the rows end otherwise, {100 * (1 - agree.mean()):.0f} % of {agree.size} starts"
-    ]
+    share = f"{100 * (1 - agree.mean()):.0f} % of {agree.size} starts"
+    return [f"resamples of the data end otherwise, {share}"]
 
 
-def _by_kurtosis(leaning: str, facts: dict[str, Any], classes: list[ClassEvidence]) -> list[str]:
-    """What `predict` holds against a flat end of the effective flow, with the uncertainty of the kurtosis."""
+def _kurtosis_doubts(
+    leaning: str, facts: dict[str, Any], classes: list[ClassEvidence]
+) -> list[str]:
+    """Why a flat end of the effective flow is doubtful, given the kurtosis' uncertainty."""
     critical = facts["critical_kurtosis"]
     limit = -NO_KURTOSIS if math.isnan(critical) else critical / 3
-    low = min(one.kurtosis.low for one in classes)
-    if leaning != "oscillatory" or low > limit:
+    if leaning != "oscillatory" or min(of_class.kurtosis.low for of_class in classes) > limit:
         return []
-    beyond = "is" if max(one.kurtosis.high for one in classes) <= limit else "may be"
-    what = "" if math.isnan(critical) else f" beyond a third of the critical {critical:.3g}"
-    return [f"the kurtosis {beyond} negative{what}, which may be more than this flow knows"]
+    certain = max(of_class.kurtosis.high for of_class in classes) <= limit
+    beyond = "" if math.isnan(critical) else f" beyond a third of the critical {critical:.3g}"
+    return [
+        f"the kurtosis {'is' if certain else 'may be'} negative{beyond}, "
+        "which may have effects that the effective flow misses"
+    ]

@@ -1,7 +1,8 @@
-"""What the rows of data say of the law behind them, in groups of rows, so that every number has an uncertainty.
+"""Statistics of the rows of data, in groups of rows, so that every number has an uncertainty.
 
-A group is a run of neighboring rows: where rows follow each other in time, and neighbors are alike, the spread between
-groups knows. All statistics are sums over groups, so that a resample of the groups is a choice of weights.
+A group is a block of neighboring rows: if rows follow each other in time and neighbors are
+correlated, the spread between groups accounts for it. All statistics are sums over groups, so that
+a resample of the groups is a vector of weights.
 """
 
 from __future__ import annotations
@@ -18,52 +19,52 @@ from ...lattice import distance
 from ...marginals import Empirical
 from ...stimuli import Ising
 from ...stimuli.samples import Rows
-from ..checks.draws import jackknife
+from ..checks.sampling import jackknife
 
-GROUPS = 40
-LEAST = 2 * GROUPS  # rows, below which nothing is measured
-BINS = 1500  # of the values of all sites; more where these are fewer
-MOST_VALUES = 2**19  # looked at for the edges of the bins and for the tail
-SITES = 64  # looked at one by one
-RANDOM = 16  # directions
-WAVES = 6  # frequencies in a third of them
-SMALLEST = 1e-8  # of the variance of a site: below it a direction may be rounding
-TAIL = 1e-3  # part of the values that the tail index is fitted to
-LARGEST_MATRIX = 400  # sites, of a covariance matrix for every group
+ROW_GROUPS = 40
+MIN_ROWS = 2 * ROW_GROUPS  # below, nothing is measured
+VALUE_BINS = 1500  # of the values of all sites
+MAX_VALUES = 2**19  # used for the edges of the bins and for the tail
+TESTED_SITES = 64  # tested one by one
+RANDOM_DIRECTIONS = 16
+WAVES = 6  # in each third of the frequencies
+MIN_VARIANCE = 1e-8  # of a direction, relative to a site: below, it may be rounding
+TAIL = 1e-3  # fraction of the values that the tail index is fitted to
+MAX_MATRIX_SITES = 400  # of a covariance matrix for every group
 LAGS = 12  # compared with the Ising ring
 
 
 class Measurements:
-    """Sums over the rows of one class, one a group; `weights` of groups then give any statistic.
+    """Sums over the rows of one class, one per group; weights of the groups give any statistic.
 
     Args:
-        stimulus: The rows, as a network sees them.
+        stimulus: The rows, preprocessed.
     """
 
     def __init__(self, stimulus: Rows):
         rows = stimulus.rows
         self.num, self.shape, self.size = len(rows), stimulus.shape, stimulus.size
-        self.bounds = np.linspace(0, self.num, GROUPS + 1).astype(int)
+        self.bounds = np.linspace(0, self.num, ROW_GROUPS + 1).astype(int)
         self.counts = np.diff(self.bounds).astype(float)
-        centered = 0.0 if stimulus.sign_symmetric else stimulus.site_means().reshape(1, self.size)
-        self._group = lambda g: (
-            np.asarray(rows[self.bounds[g] : self.bounds[g + 1]], np.float64) - centered
-        )
+        self._rows = rows
+        self._mean = 0.0 if stimulus.sign_symmetric else stimulus.site_means().reshape(1, self.size)
         self.kinds, directions, self.which = _directions(self.shape)
-        values = _some(rows)
+        step = max(1, rows.size // MAX_VALUES)
+        values = np.asarray(rows[::step], np.float64).ravel()
         self.edges, self.discrete = _edges(values)
         self.tail_index, self.tail_error = hill(values - values.mean())
         axes = tuple(range(1, len(self.shape) + 1))
         parts = []
-        for g in range(GROUPS):
-            x = self._group(g)
-            there = np.fft.fftn(x.reshape(-1, *self.shape), axes=axes)
-            power = (there.real**2 + there.imag**2).sum(axis=0) / self.size
+        for g in range(ROW_GROUPS):
+            raw = self._raw_group(g)
+            x = raw - self._mean
+            modes = np.fft.fftn(x.reshape(-1, *self.shape), axes=axes)
+            power = (modes.real**2 + modes.imag**2).sum(axis=0) / self.size
             along = np.abs(x @ directions)
             moments = np.stack(
                 [np.sqrt(along).sum(axis=0), along.sum(axis=0), (along**2).sum(axis=0)]
             )
-            raw = np.asarray(rows[self.bounds[g] : self.bounds[g + 1]], np.float64).ravel()
+            raw = raw.ravel()
             place = np.searchsorted(self.edges, raw, side="right")
             binned = [np.bincount(place, raw**p, minlength=len(self.edges) + 1) for p in range(3)]
             quartic = np.array([(x**2).sum(), (x**4).sum()]) / self.size
@@ -72,7 +73,8 @@ class Measurements:
             np.stack(part) for part in zip(*parts, strict=True)
         )
 
-    # -- statistics of weighted groups --------------------------------------------------------------------------
+    def _raw_group(self, g: int) -> np.ndarray:
+        return np.asarray(self._rows[self.bounds[g] : self.bounds[g + 1]], np.float64)
 
     def row(self, weights: np.ndarray) -> np.ndarray:
         """Covariance at every displacement, averaged over all pairs of sites."""
@@ -81,92 +83,90 @@ class Measurements:
 
     @functools.cached_property
     def _products(self) -> np.ndarray:
-        return np.stack([x.T @ x for x in map(self._group, range(GROUPS))])
+        groups = (self._raw_group(g) - self._mean for g in range(ROW_GROUPS))
+        return np.stack([x.T @ x for x in groups])
 
     def matrix(self, weights: np.ndarray) -> np.ndarray:
         """Covariance of all pairs of sites, (*shape, *shape)."""
-        whole = np.tensordot(weights, self._products, 1) / (weights @ self.counts)
-        return whole.reshape(self.shape * 2)
+        product = np.tensordot(weights, self._products, 1) / (weights @ self.counts)
+        return product.reshape(self.shape * 2)
 
     def kurtosis(self, weights: np.ndarray) -> Any:
         """Excess kurtosis of a site, averaged over sites; for weights (group,) or (…, group)."""
         second, fourth = np.moveaxis(weights @ self.quartic, -1, 0) / (weights @ self.counts)
         return fourth / second**2 - 3
 
-    def law(self, weights: np.ndarray) -> Empirical:
-        """Law of a site: a bin is its mean twice, a deviation apart, or one value where there are few.
-
-        Weights change how much a bin counts, not where it is.
-        """
-        count, whole = weights @ self.binned[:, 0], self.binned.sum(axis=0)
-        full = (whole[0] > 0) & (count > 0)
-        count, whole = count[full], whole[:, full]
-        mean = whole[1] / whole[0]
+    def marginal(self, weights: np.ndarray) -> Empirical:
+        """Distribution of a site. Weights change the mass of a bin, not its place."""
+        count, total = weights @ self.binned[:, 0], self.binned.sum(axis=0)
+        full = (total[0] > 0) & (count > 0)
+        count, total = count[full], total[:, full]
+        mean = total[1] / total[0]
         if self.discrete:
             return Empirical(mean, count)
-        sd = np.sqrt(np.maximum(whole[2] / whole[0] - mean**2, 0))
+        # Two points per bin, which keep its mean and variance.
+        sd = np.sqrt(np.maximum(total[2] / total[0] - mean**2, 0))
         return Empirical(np.concatenate([mean - sd, mean + sd]), np.concatenate([count, count]))
 
     def flatness(self, weights: np.ndarray, heavy: bool) -> np.ndarray:
-        """Of the law of ⟨w, X⟩ in every kind of direction, with its scale divided out: the same for elliptical data.
+        """Shape of the distribution of S = ⟨w, X⟩ in every kind of direction w.
 
-        The logarithm of E|S|/√E[S²]; with `heavy` tails, of E|S|/(E√|S|)², which needs fewer moments.
+        It is the logarithm of E|S|/√E[S²]; with `heavy` tails, of E|S|/(E√|S|)², which needs fewer
+        moments. For elliptical data it does not depend on the direction.
         """
-        half, one, two = np.tensordot(weights, self.moments, 1) / (weights @ self.counts)
-        half, one, two = (np.log(np.where(self._seen, part, 1)) for part in (half, one, two))
-        value = one - (2 * half if heavy else 0.5 * two)
-        return np.array([value[(self.which == k) & self._seen].mean() for k in self.present])
+        moments = np.tensordot(weights, self.moments, 1) / (weights @ self.counts)
+        half, first, second = (np.log(np.where(self._varies, moment, 1)) for moment in moments)
+        value = first - (2 * half if heavy else 0.5 * second)
+        return np.array([value[(self.which == k) & self._varies].mean() for k in self.present])
 
     @functools.cached_property
-    def _seen(self) -> np.ndarray:
+    def _varies(self) -> np.ndarray:
         """Which directions vary by more than rounding."""
-        return self.moments[:, 2].sum(axis=0) > SMALLEST * self.quartic[:, 0].sum()
+        return self.moments[:, 2].sum(axis=0) > MIN_VARIANCE * self.quartic[:, 0].sum()
 
     @property
     def present(self) -> list[int]:
-        """The kinds of such directions."""
-        return [k for k in range(len(self.kinds)) if ((self.which == k) & self._seen).any()]
+        """The kinds of directions that vary."""
+        return [k for k in range(len(self.kinds)) if ((self.which == k) & self._varies).any()]
 
     @property
     def ones(self) -> np.ndarray:
-        """Every group once."""
-        return np.ones(GROUPS)
+        """Weights that count every group once."""
+        return np.ones(ROW_GROUPS)
 
     @property
     def two_valued(self) -> bool:
-        """Whether every site is one of two opposite numbers."""
+        """Whether every site takes one of two opposite values."""
         values = self.edges
-        few = self.discrete and len(values) == 2
-        return bool(few and abs(values[0] + values[1]) < 1e-6 * (values[1] - values[0]))
+        two = self.discrete and len(values) == 2
+        return bool(two and abs(values[0] + values[1]) < 1e-6 * (values[1] - values[0]))
 
 
 def leave_one_out() -> np.ndarray:
     """Weights that leave out each group in turn, (group, group)."""
-    return 1.0 - np.eye(GROUPS)
+    return 1.0 - np.eye(ROW_GROUPS)
 
 
 def resamples(num: int, seed: int = 0) -> np.ndarray:
     """Weights of bootstrap resamples of the groups, (num, group)."""
     return (
         np.random.default_rng(seed)
-        .multinomial(GROUPS, np.full(GROUPS, 1 / GROUPS), num)
+        .multinomial(ROW_GROUPS, np.full(ROW_GROUPS, 1 / ROW_GROUPS), num)
         .astype(float)
     )
 
 
-# -- is it elliptical, is it an Ising ring ------------------------------------------------------------------------
-
-
 @dataclasses.dataclass(frozen=True)
 class Flatness:
-    """E|S|/√E[S²] of projections S on directions of several kinds, relative to the average kind.
+    """Test of whether E|S|/√E[S²] is the same for projections S on all kinds of directions.
 
     Args:
-        kinds: What the directions are.
-        values: Logarithms, less their mean.
+        kinds: Names of the kinds.
+        values: Logarithms, minus their mean.
         errors: Their standard errors.
-        p: Chance of deviations like these if the law is elliptical.
-        power: Standard errors by which one site and a random direction would differ if distant sites were independent.
+        p: p-value of the hypothesis that the data are elliptical.
+        power: Standard errors by which one site and a random direction would differ if distant
+            sites were independent.
     """
 
     kinds: tuple[str, ...]
@@ -176,11 +176,11 @@ class Flatness:
     power: float
 
 
-def flatness(found: Measurements, heavy: bool) -> Flatness:
-    """Compare the kinds of directions by Hotelling's test on what is left when a group is left out."""
-    value = found.flatness(found.ones, heavy)
-    left = np.stack([found.flatness(one, heavy) for one in leave_one_out()])
-    kinds = tuple(found.kinds[k] for k in found.present)
+def flatness(measured: Measurements, heavy: bool) -> Flatness:
+    """Compare the kinds of directions by Hotelling's test on leave-one-out values."""
+    value = measured.flatness(measured.ones, heavy)
+    left = np.stack([measured.flatness(weights, heavy) for weights in leave_one_out()])
+    kinds = tuple(measured.kinds[k] for k in measured.present)
     relative = left - left.mean(axis=1, keepdims=True)
     # Of a normal Z, E|Z|/(E√|Z|)² and E|Z|/√E[Z²].
     normal = (
@@ -196,7 +196,7 @@ def flatness(found: Measurements, heavy: bool) -> Flatness:
 
 
 def hotelling(value: np.ndarray, left: np.ndarray) -> float:
-    """Chance that numbers are all zero, from their values without each of the groups, (group, number)."""
+    """p-value that numbers are all zero, from their leave-one-out values, (group, number)."""
     from scipy.stats import f  # late: it takes longer to import than the rest of the package
 
     groups, num = left.shape
@@ -208,115 +208,104 @@ def hotelling(value: np.ndarray, left: np.ndarray) -> float:
 
 
 def ising_coupling(row: np.ndarray) -> float:
-    """The coupling of the ring whose neighbors are as correlated."""
+    """The coupling of the Ising ring with this correlation of neighbors; nan if there is none."""
     from scipy.optimize import brentq
 
-    size, wanted = len(row), row[1] / row[0]
+    size, correlation = len(row), row[1] / row[0]
 
-    def off(t: float) -> float:
-        return (t + t ** (size - 1)) / (1 + t**size) - wanted
+    def excess(t: float) -> float:
+        return (t + t ** (size - 1)) / (1 + t**size) - correlation
 
-    if not off(-0.999) < 0 < off(0.999):
+    if not excess(-0.999) < 0 < excess(0.999):
         return math.nan
-    root: Any = brentq(off, -0.999, 0.999, xtol=1e-14)
+    root: Any = brentq(excess, -0.999, 0.999, xtol=1e-14)
     return math.atanh(root)
 
 
-def ising_p(found: Measurements) -> float:
-    """Chance of the covariance of these ±1 rows on an Ising ring with their correlation of neighbors; 0 for none."""
-    if len(found.shape) != 1 or not found.two_valued or found.size < 4:
+def ising_p(measured: Measurements) -> float:
+    """p-value that ±1 rows have the covariance of an Ising ring; 0 for other rows."""
+    if len(measured.shape) != 1 or not measured.two_valued or measured.size < 4:
         return 0.0
-    lags = slice(2, min(found.size // 2, LAGS) + 1)
+    lags = slice(2, min(measured.size // 2, LAGS) + 1)
 
-    def off(weights: np.ndarray) -> np.ndarray:
-        row = found.row(weights)
+    def deviation(weights: np.ndarray) -> np.ndarray:
+        row = measured.row(weights)
         coupling = ising_coupling(row)
-        return row[lags] / row[0] - Ising(found.shape, coupling=coupling).covariance()[lags]
+        return row[lags] / row[0] - Ising(measured.shape, coupling=coupling).covariance()[lags]
 
-    if math.isnan(ising_coupling(found.row(found.ones))):
+    if math.isnan(ising_coupling(measured.row(measured.ones))):
         return 0.0
-    left = np.stack([off(one) for one in leave_one_out()])
-    return hotelling(off(found.ones), left) if np.isfinite(left).all() else 0.0
-
-
-# -- values -----------------------------------------------------------------------------------------------------
+    left = np.stack([deviation(weights) for weights in leave_one_out()])
+    return hotelling(deviation(measured.ones), left) if np.isfinite(left).all() else 0.0
 
 
 def hill(values: np.ndarray) -> tuple[float, float]:
     """Hill's estimate of the tail index from the largest of many values, and its standard error."""
-    size = np.sort(np.abs(values))[::-1]
-    count = max(20, int(TAIL * size.size))
-    if size.size <= count or size[count] <= 0:
+    sizes = np.sort(np.abs(values))[::-1]
+    count = max(20, int(TAIL * sizes.size))
+    if sizes.size <= count or sizes[count] <= 0:
         return math.inf, 0.0
-    mean = float(np.mean(np.log(size[:count] / size[count])))
+    mean = float(np.mean(np.log(sizes[:count] / sizes[count])))
     return (math.inf, 0.0) if mean <= 0 else (1 / mean, 1 / mean / math.sqrt(count))
 
 
-def likeness(rows: np.ndarray) -> float:
-    """Correlation of a row with the next one, of values or of squares, whichever is larger; at least 0."""
-    some = np.asarray(rows[:20_000], np.float64)
-    best = 0.0
-    for values in (some, some**2):
+def neighbor_correlation(rows: np.ndarray) -> float:
+    """Correlation of a row with the next, the larger of values and squares; at least 0."""
+    first = np.asarray(rows[:20_000], np.float64)
+    largest = 0.0
+    for values in (first, first**2):
         values = values - values.mean(axis=0)
         total = float(np.sum(values**2))
         if total > 0:
-            best = max(best, float(np.sum(values[1:] * values[:-1])) / total)
-    return best
+            largest = max(largest, float(np.sum(values[1:] * values[:-1])) / total)
+    return largest
 
 
 def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The different rows and which of them each row is; None where there are more than one for twenty rows."""
-    few = np.unique(np.asarray(rows[:200]))
-    if few.size > 64:
+    """Distinct rows, and which of them each row is; None if more than one in twenty is distinct."""
+    if np.unique(np.asarray(rows[:200])).size > 64:
         return None
-    packed = (
-        np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    )
+    # One opaque item per row, which `unique` sorts much faster than rows of numbers.
+    item = np.dtype((np.void, rows.itemsize * rows.shape[1]))
+    packed = np.ascontiguousarray(rows).view(item).ravel()
     _, first, which = np.unique(packed, return_index=True, return_inverse=True)
-    return (
-        None
-        if 20 * len(first) > len(rows)
-        else (np.asarray(rows[first], np.float64), which.ravel())
-    )
-
-
-def _some(rows: np.ndarray) -> np.ndarray:
-    step = max(1, rows.size // MOST_VALUES)
-    return np.asarray(rows[::step], np.float64).ravel()
+    if 20 * len(first) > len(rows):
+        return None
+    return np.asarray(rows[first], np.float64), which.ravel()
 
 
 def _edges(values: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Left edges of bins: the values themselves where they are few, else closer where they are dense and far out."""
+    """Left edges of bins, and whether they are all the values there are."""
     few = np.unique(values[:100_000])
-    if len(few) <= BINS // 2 and len(few := np.unique(values)) <= BINS // 2:
+    if len(few) <= VALUE_BINS // 2 and len(few := np.unique(values)) <= VALUE_BINS // 2:
         return few, True
-    u = scipy.special.ndtr(np.linspace(-5.2, 5.2, BINS))
+    # Quantiles spaced as those of a normal distribution: fine in the middle and in the tails.
+    u = scipy.special.ndtr(np.linspace(-5.2, 5.2, VALUE_BINS))
     return np.unique(np.quantile(values, u)), False
 
 
 def _directions(shape: tuple[int, ...]) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Names of kinds, directions (size, num), and the kind of each."""
     size, generator = math.prod(shape), np.random.default_rng(0)
-    sites = np.unique(np.linspace(0, size - 1, min(size, SITES)).astype(int))
+    sites = np.unique(np.linspace(0, size - 1, min(size, TESTED_SITES)).astype(int))
     single = np.eye(size)[sites]
-    next_one = np.stack([np.roll(one.reshape(shape), 1, axis=0).ravel() for one in single])
-    far = distance(shape)
+    neighbor = np.stack([np.roll(unit.reshape(shape), 1, axis=0).ravel() for unit in single])
     width = max(1.0, min(shape) / 16)
-    bump = np.exp(-0.5 * (far / width) ** 2)
+    bump = np.exp(-0.5 * (distance(shape) / width) ** 2)
     at = [np.unravel_index(site, shape) for site in sites[:: max(1, len(sites) // 8)]]
     bumps = [np.roll(bump, place, tuple(range(len(shape)))).ravel() for place in at]
     kinds = {
         "site": single,
-        "sum of neighbors": single + next_one,
-        "difference": single - next_one,
+        "sum of neighbors": single + neighbor,
+        "difference": single - neighbor,
         "bump": np.stack(bumps),
         **_waves(shape, generator),
         "constant": np.ones((1, size)),
-        "random": generator.normal(size=(RANDOM, size)),
+        "random": generator.normal(size=(RANDOM_DIRECTIONS, size)),
     }
-    which = np.repeat(np.arange(len(kinds)), [len(one) for one in kinds.values()])
-    whole = np.concatenate(list(kinds.values()))
-    return list(kinds), (whole / np.linalg.norm(whole, axis=1, keepdims=True)).T, which
+    which = np.repeat(np.arange(len(kinds)), [len(vectors) for vectors in kinds.values()])
+    vectors = np.concatenate(list(kinds.values()))
+    return list(kinds), (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).T, which
 
 
 def _waves(shape: tuple[int, ...], generator: np.random.Generator) -> dict[str, np.ndarray]:
@@ -326,12 +315,11 @@ def _waves(shape: tuple[int, ...], generator: np.random.Generator) -> dict[str, 
     frequencies = frequencies[1:]
     frequencies = frequencies[np.argsort(np.linalg.norm(frequencies, axis=1), kind="stable")]
     place = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1).reshape(-1, len(shape))
-    found = {}
-    for name, part in zip(
-        ("slow waves", "waves", "fast waves"), np.array_split(frequencies, 3), strict=True
-    ):
+    waves = {}
+    names = ("slow waves", "waves", "fast waves")
+    for name, part in zip(names, np.array_split(frequencies, 3), strict=True):
         some = part[np.sort(generator.permutation(len(part))[:WAVES])]
         if len(some):
             phase = 2 * np.pi * generator.random((len(some), 1))
-            found[name] = np.cos(2 * np.pi * some @ place.T + phase)
-    return found
+            waves[name] = np.cos(2 * np.pi * some @ place.T + phase)
+    return waves

@@ -1,4 +1,4 @@
-"""Moments of gated inputs, E[g ⊗ X] and E[(g ⊗ X)(g ⊗ X)ᵀ]: in closed form, as a finite sum, or measured on draws."""
+"""Moments of gated inputs, E[g ⊗ X] and E[(g ⊗ X)(g ⊗ X)ᵀ]: closed forms, sums, or measured."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 from ...errors import InputError
 from ...networks.gates import Gates, Open
 from ...stimuli import Stimulus
-from ..checks.draws import GROUPS, draws
+from ..checks.sampling import GROUPS, sample_groups
 
-LARGEST = 4096  # neurons × sites: a matrix of 134 MB
-LARGEST_MEASURED = 1024  # of which there is one a group
-ALIKE = 1e-12  # difference of two directions of unit length that is rounding
+MAX_GATED = 4096  # neurons × sites: a matrix of 134 MB
+MAX_GATED_MEASURED = 1024  # with one such matrix per group of samples
+DIRECTION_ROUNDING = 1e-12  # closer unit vectors count as equal
 
 
 @dataclasses.dataclass(frozen=True)
-class Moments:
-    """Of one class. The first axis is one group of draws each, or of length one where nothing was drawn."""
+class GateMoments:
+    """Moments of one class, per group of samples; one group if they are exact."""
 
     first: np.ndarray  # (groups, K·N)
     second: np.ndarray  # (groups, K·N, K·N)
@@ -30,76 +30,77 @@ class Moments:
 
 def gate_moments(
     stimulus: Stimulus, gates: Gates, num: int | None, seed: int, pulls: bool = True
-) -> Moments | None:
-    """Both moments, in closed form as far as known.
+) -> GateMoments | None:
+    """Both moments, exact as far as they are known.
 
     Args:
         stimulus: One class.
         gates: Any gates.
-        num: Draws, where something must be measured; None to measure nothing.
-        seed: Of those draws.
-        pulls: Whether the first moment matters; that of a class with label zero does not, and is left at zero.
+        num: Number of samples if something must be measured; None to measure nothing.
+        seed: Seed of those samples.
+        pulls: Whether the first moment matters; for a class with label zero it does not, and is
+            left at zero.
 
     Returns:
-        The moments; None where they are not known and nothing may be drawn.
+        The moments; None if they are not known and must not be measured.
     """
     size = gates.num_gates * stimulus.size
-    if size > LARGEST:
+    if size > MAX_GATED:
         raise InputError(too_large(gates, stimulus.size))
     if isinstance(gates, Open) and stimulus.sign_symmetric:
-        return Moments(
-            np.zeros((1, size)), np.tile(stimulus.covariance_matrix(), (gates.copies,) * 2)[None]
-        )
+        second = np.tile(stimulus.covariance_matrix(), (gates.copies,) * 2)
+        return GateMoments(np.zeros((1, size)), second[None])
     rows = _half_spaces(gates, stimulus)
-    second = None if rows is None else _blocks(stimulus, rows)
-    known: list[np.ndarray | None] = [None]
+    second = None if rows is None else _half_space_second(stimulus, rows)
+    means: list[np.ndarray | None] = [None]
     if rows is not None and second is not None:
-        known = [stimulus.gated_mean(row) if pulls else np.zeros(stimulus.size) for row in rows]
-    if second is None or any(one is None for one in known):
-        if stimulus.has_atoms:
-            return _summed(gates, stimulus.shape, *stimulus.atoms())
-        if num is None:
-            return None
-        if second is None and size > LARGEST_MEASURED:
-            raise InputError(too_large(gates, stimulus.size, measured=True))
-        first, measured = _measured(stimulus, gates, num, seed, second is None)
-        if second is None:  # both from the same draws: a regression on them, whatever its rank
-            assert measured is not None
-            return Moments(first, measured)
-        first = first.reshape(GROUPS, len(known), -1)
-        for k, one in enumerate(known):
-            first[:, k] = first[:, k] if one is None else one
-        return Moments(first.reshape(GROUPS, -1), second[None])
-    return Moments(np.concatenate([one for one in known if one is not None])[None], second[None])
+        means = [stimulus.gated_mean(row) if pulls else np.zeros(stimulus.size) for row in rows]
+    exact = [mean for mean in means if mean is not None]
+    if second is not None and len(exact) == len(means):
+        return GateMoments(np.concatenate(exact)[None], second[None])
+    if stimulus.has_atoms:
+        x, p = stimulus.atoms()
+        through = gated(gates, stimulus.shape, x)
+        return GateMoments((p @ through)[None], (through.T @ (p[:, None] * through))[None])
+    if num is None:
+        return None
+    if second is None and size > MAX_GATED_MEASURED:
+        raise InputError(too_large(gates, stimulus.size, measured=True))
+    first, measured = _measured(stimulus, gates, num, seed, second is None)
+    if second is None:  # both from the same samples: a regression on them, whatever its rank
+        assert measured is not None
+        return GateMoments(first, measured)
+    first = first.reshape(GROUPS, len(means), -1)
+    for k, mean in enumerate(means):
+        first[:, k] = first[:, k] if mean is None else mean
+    return GateMoments(first.reshape(GROUPS, -1), second[None])
 
 
 def too_large(gates: Gates, sites: int, measured: bool = False) -> str:
     """Why there are too many neurons for the moments of their gates; empty if there are not."""
-    most = LARGEST_MEASURED if measured else LARGEST
-    if gates.num_gates * sites <= most:
+    limit = MAX_GATED_MEASURED if measured else MAX_GATED
+    if gates.num_gates * sites <= limit:
         return ""
-    advice = "Take fewer gates, or a smaller lattice."
-    if measured:
-        advice = "Only half-spaces one by one, or on elliptical data, are known without draws."
-    what = "Neurons × sites of gates to measure" if measured else "Neurons × sites of gates"
-    return f"{what} must be at most {most}, got {gates.num_gates} × {sites}. {advice}"
+    purpose = " to measure their moments" if measured else ""
+    return (
+        f"{gates.num_gates} neurons × {sites} sites are too many{purpose}: at most {limit} in all. "
+        "Take fewer gates, or a smaller lattice."
+    )
 
 
 def is_known(stimulus: Stimulus, gates: Gates, pulls: bool) -> tuple[bool, bool]:
-    """Whether the first and the second moment need no draws."""
-    if isinstance(gates, Open) and stimulus.sign_symmetric:
-        return True, True
-    if stimulus.has_atoms:
+    """Whether the first and the second moment need no samples."""
+    if stimulus.has_atoms or (isinstance(gates, Open) and stimulus.sign_symmetric):
         return True, True
     rows = _half_spaces(gates, stimulus)
     if rows is None:
         return False, False
-    alike = stimulus.elliptical or np.abs(rows - rows[0]).max() < ALIKE
-    return alike and (not pulls or all(stimulus.has_gated_mean(row) for row in rows)), alike
+    second = stimulus.elliptical or np.abs(rows - rows[0]).max() < DIRECTION_ROUNDING
+    return second and (not pulls or all(stimulus.has_gated_mean(row) for row in rows)), second
 
 
 def _half_spaces(gates: Gates, stimulus: Stimulus) -> np.ndarray | None:
-    """Directions of unit length, (K, size), where the closed forms may apply."""
+    """Unit normals of half-space gates, (K, size), if closed forms may apply."""
     if not stimulus.sign_symmetric:
         return None
     with jax.enable_x64(True):
@@ -111,63 +112,48 @@ def _half_spaces(gates: Gates, stimulus: Stimulus) -> np.ndarray | None:
 
 
 def quadrant_moment(covariance: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """E[1(⟨v, X⟩ > 0) 1(⟨u, X⟩ > 0) X Xᵀ] of an elliptical law: what two half-space gates share.
+    """E[1(⟨v, X⟩ > 0) 1(⟨u, X⟩ > 0) X Xᵀ] of elliptical data, (size, size), for directions v and u.
 
-    With a = Σv/√(vᵀΣv), b = Σu/√(uᵀΣu) and γ the correlation of the two projections it is
-    (¼ + arcsin γ/2π) Σ + (abᵀ + baᵀ − γaaᵀ − γbbᵀ)/(2π√(1 − γ²)); ½Σ for one gate twice, 0 for opposite ones. It does
-    not depend on the radius, of which gates see nothing.
-
-    Args:
-        covariance: Σ, (size, size).
-        v: One direction, (size,).
-        u: The other.
-
-    Returns:
-        (size, size).
-
-    Example:
-        >>> quadrant_moment(np.eye(2), np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(4).tolist()
-        [[0.25, 0.1592], [0.1592, 0.25]]
+    With a = Σv/√(vᵀΣv), b = Σu/√(uᵀΣu) and γ the correlation of the two projections it is (¼ +
+    arcsin γ/2π) Σ + (abᵀ + baᵀ − γaaᵀ − γbbᵀ)/(2π√(1 − γ²)); ½Σ for one gate twice, 0 for opposite
+    ones. It does not depend on the radial distribution, which gates do not see.
     """
     a, b = (covariance @ d / math.sqrt(d @ covariance @ d) for d in (v, u))
-    cosine = float(
-        np.clip(
-            (v @ covariance @ u) / math.sqrt((v @ covariance @ v) * (u @ covariance @ u)), -1, 1
-        )
-    )
+    norms = math.sqrt((v @ covariance @ v) * (u @ covariance @ u))
+    cosine = float(np.clip((v @ covariance @ u) / norms, -1, 1))
     both = 0.25 + math.asin(cosine) / (2 * math.pi)
     sine = math.sqrt((1 - cosine) * (1 + cosine))
     if sine < 1e-7:  # the rest is of the order of the sine
         return (0.5 if cosine > 0 else 0.0) * covariance
-    # Written with the difference (or the sum), which vanishes where the two are alike (or opposite).
+    # Written with the difference (or sum), which vanishes if the two are equal (or opposite).
     side = 1.0 if cosine > 0 else -1.0
     apart = a - side * b
     rest = (side - cosine) * (np.outer(a, a) + np.outer(b, b)) - side * np.outer(apart, apart)
     return both * covariance + rest / (2 * math.pi * sine)
 
 
-def _blocks(stimulus: Stimulus, rows: np.ndarray) -> np.ndarray | None:
-    """The second moment of half-space gates, (K·N, K·N), or None where two of them share what is not known."""
+def _half_space_second(stimulus: Stimulus, rows: np.ndarray) -> np.ndarray | None:
+    """The second moment of half-space gates, (K·N, K·N); None if that of some pair is not known."""
     covariance, count = stimulus.covariance_matrix(), len(rows)
     blocks: list[list[Any]] = [[None] * count for _ in range(count)]
     for k in range(count):
         for other in range(k + 1):
-            if np.abs(rows[k] - rows[other]).max() < ALIKE:
-                found = 0.5 * covariance
+            if np.abs(rows[k] - rows[other]).max() < DIRECTION_ROUNDING:
+                block = 0.5 * covariance
             elif stimulus.elliptical:
-                found = quadrant_moment(covariance, rows[k], rows[other])
+                block = quadrant_moment(covariance, rows[k], rows[other])
             else:
                 return None
-            blocks[k][other] = blocks[other][k] = found
+            blocks[k][other] = blocks[other][k] = block
     return np.block(blocks)
 
 
 def gated(gates: Gates, shape: tuple[int, ...], x: np.ndarray) -> np.ndarray:
     """g(x) ⊗ x for many inputs, (num, size) to (num, K·N)."""
     with jax.enable_x64(True):
-        seen = x @ np.asarray(gates.directions(shape), np.float64).T
+        h = x @ np.asarray(gates.directions(shape), np.float64).T
         leaves = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), gates)
-        opened = np.asarray(_opened(leaves, jnp.asarray(seen)), np.float64)
+        opened = np.asarray(_opened(leaves, jnp.asarray(h)), np.float64)
     return (opened[:, :, None] * x[:, None, :]).reshape(len(x), -1)
 
 
@@ -176,24 +162,19 @@ def _opened(gates: Gates, h: jax.Array) -> jax.Array:
     return jax.vmap(gates.open)(h)
 
 
-def _summed(gates: Gates, shape: tuple[int, ...], x: np.ndarray, p: np.ndarray) -> Moments:
-    through = gated(gates, shape, x)
-    return Moments((p @ through)[None], (through.T @ (p[:, None] * through))[None])
-
-
 def _measured(
     stimulus: Stimulus, gates: Gates, num: int, seed: int, both: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Moments of independent groups of draws; the second only if asked for."""
+    """Moments of independent groups of samples; the second only if `both`."""
     size = gates.num_gates * stimulus.size
-    first, drawn = np.zeros((GROUPS, size)), np.zeros(GROUPS)
+    first, count = np.zeros((GROUPS, size)), np.zeros(GROUPS)
     second = np.zeros((GROUPS, size, size)) if both else None
-    for group, x in draws(stimulus, num, seed):
-        # A draw stands for its negative, too, where that is as likely.
-        for turned in (x, -x) if stimulus.sign_symmetric else (x,):
-            through = gated(gates, stimulus.shape, turned)
+    for group, x in sample_groups(stimulus, num, seed):
+        # A sample stands for its negative, too, if that is as likely.
+        for signed in (x, -x) if stimulus.sign_symmetric else (x,):
+            through = gated(gates, stimulus.shape, signed)
             first[group] += through.sum(axis=0)
-            drawn[group] += len(through)
+            count[group] += len(through)
             if second is not None:
                 second[group] += through.T @ through
-    return first / drawn[:, None], None if second is None else second / drawn[:, None, None]
+    return first / count[:, None], None if second is None else second / count[:, None, None]

@@ -1,8 +1,9 @@
-"""Means and products of activations whose preactivations are jointly normal, with their derivatives in closed form.
+"""Means and products of activations of jointly normal preactivations, with exact derivatives.
 
-With (S, T) normal of covariance q and biases b, c, everything follows from E[σ(S + b)] and E[σ(S + b) σ(T + c)].
-Stein's lemma gives the derivatives: ∂/∂b = E[σ′σ], ∂/∂q₁₂ = E[σ′σ′], ∂/∂q₁₁ = ½E[σ″σ]. They are given here as such, so
-that a gradient is exact also where the value has kinks (two ReLU neurons alike) or needs a quadrature.
+With (S, T) normal of covariance q and biases b, c, the loss needs E[σ(S + b)] and
+E[σ(S + b) σ(T + c)]. Stein's lemma gives the derivatives: ∂/∂b = E[σ′σ], ∂/∂q₁₂ = E[σ′σ′],
+∂/∂q₁₁ = ½E[σ″σ]. They are coded as such, so that a gradient is exact also where the value has kinks
+(two equal ReLU neurons) or needs a quadrature.
 """
 
 from __future__ import annotations
@@ -18,19 +19,18 @@ import numpy as np
 
 from ...networks.base import ACTIVATIONS
 
-NODES = 32  # of the quadrature of a bivariate normal probability: 1e-15 up to q = 10, 3e-12 at 100, 5e-8 at 1000
+# Nodes of the quadrature of a bivariate normal probability: 1e-15 up to q = 10, 5e-8 at 1000.
+QUADRATURE_NODES = 32
 
-# Nodes of the trapezoidal rule for means over a standard normal Z. For an activation with poles at distance d from the
-# real line (π for the logistic, π/2 for tanh) its error is about exp(−2πd/(h√q)), h the spacing: 1e-13 at q = 16.
-REACH, POINTS = 9.6, 121
+# Nodes of the trapezoidal rule for means over a standard normal Z. For an activation with poles at
+# distance d from the real line (π for the logistic, π/2 for tanh) its error is about
+# exp(−2πd/(h√q)), h the spacing: 1e-13 at q = 16.
+HERMITE_REACH, HERMITE_POINTS = 9.6, 121
 
 
 def _root(q: jax.Array) -> jax.Array:
-    """√q; and 1, without a slope, for a field of zeros, by which one can divide."""
+    """√q; for a field of zeros 1, without a slope, so that it can be divided by."""
     return jnp.sqrt(jnp.where(q > 0, q, 1.0))
-
-
-# -- ReLU without biases ----------------------------------------------------------------------------------------------
 
 
 @jax.custom_jvp
@@ -43,8 +43,8 @@ def _arcsin(g: jax.Array) -> jax.Array:
     return jnp.arcsin(g)
 
 
-# Their slopes are infinite where two neurons are alike, but enter with a change of g that vanishes there: cut, so that
-# a second derivative (stiff integrators ask for it) is finite.
+# Their slopes are infinite if two neurons are equal, but enter with a change of g that vanishes
+# there. They are cut off, so that second derivatives, which stiff integrators need, are finite.
 def _cut(g: jax.Array) -> jax.Array:
     return jnp.maximum(_sine(g), math.sqrt(float(jnp.finfo(g.dtype).eps)))
 
@@ -70,18 +70,14 @@ def relu_pair(q11: jax.Array, q22: jax.Array, q12: jax.Array) -> jax.Array:
 @relu_pair.defjvp
 def _relu_pair_jvp(at: Any, along: Any) -> Any:
     q11, q22, q12 = at
-    one, two = _root(q11), _root(q22)
-    g = jnp.clip(q12 / (one * two), -1.0, 1.0)
-    # The gate of a field of zeros is shut, as that of ReLU′(0) = 0.
-    some = (q11 > 0) & (q22 > 0)
-    edge = jnp.where(some, _sine(g) / (4 * math.pi), 0.0)  # ½E[δ(S) ReLU(T)] = edge √(q₂₂/q₁₁)
-    both = jnp.where(some, 0.25 + _arcsin(g) / (2 * math.pi), 0.0)  # P(S > 0, T > 0)
-    return relu_pair(*at), edge * two / one * along[0] + edge * one / two * along[1] + both * along[
-        2
-    ]
-
-
-# -- erf(x/√2) with biases --------------------------------------------------------------------------------------------
+    root1, root2 = _root(q11), _root(q22)
+    g = jnp.clip(q12 / (root1 * root2), -1.0, 1.0)
+    # The gate of a field of zeros is shut, as ReLU′(0) = 0.
+    nonzero = (q11 > 0) & (q22 > 0)
+    edge = jnp.where(nonzero, _sine(g) / (4 * math.pi), 0.0)  # ½E[δ(S) ReLU(T)] = edge √(q₂₂/q₁₁)
+    both = jnp.where(nonzero, 0.25 + _arcsin(g) / (2 * math.pi), 0.0)  # P(S > 0, T > 0)
+    slope1, slope2 = edge * root2 / root1, edge * root1 / root2
+    return relu_pair(*at), slope1 * along[0] + slope2 * along[1] + both * along[2]
 
 
 def erf_mean(q: jax.Array, b: jax.Array) -> jax.Array:
@@ -98,10 +94,10 @@ def erf_slope(q: jax.Array, b: jax.Array) -> jax.Array:
 def erf_pair(
     q11: jax.Array, q22: jax.Array, q12: jax.Array, b: jax.Array, c: jax.Array
 ) -> jax.Array:
-    """E[erf((S + b)/√2) erf((T + c)/√2)] = 4Φ₂ − 2Φ − 2Φ + 1, the bivariate probability Φ₂ by quadrature."""
+    """E[erf((S + b)/√2) erf((T + c)/√2)] = 4Φ₂ − 2Φ − 2Φ + 1, with Φ₂ by quadrature."""
     h, k = b / jnp.sqrt(1 + q11), c / jnp.sqrt(1 + q22)
     angle = jnp.arcsin(q12 / jnp.sqrt((1 + q11) * (1 + q22)))
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
     total = jnp.zeros_like(angle * h * k)
     for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
         r = jnp.sin(0.5 * (1 + node) * angle)
@@ -134,13 +130,13 @@ def _erf_pair_jvp(at: Any, along: Any) -> Any:
     return erf_pair(*at), sum(slope * step for slope, step in zip(slopes, along, strict=True))
 
 
-# -- other smooth activations: a Hermite series -----------------------------------------------------------------------
+# Other smooth activations: a Hermite series.
 
 
 @functools.cache
 def _hermite(terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes, and normalized Hermite polynomials at them times the weight of each, (terms, nodes)."""
-    nodes = np.linspace(-REACH, REACH, POINTS)
+    """Nodes, and normalized Hermite polynomials there times the weights, (terms, nodes)."""
+    nodes = np.linspace(-HERMITE_REACH, HERMITE_REACH, HERMITE_POINTS)
     weights = np.exp(-(nodes**2) / 2)
     rows = [np.ones_like(nodes), nodes]
     for n in range(1, terms - 1):  # normalized, so that they stay in range
@@ -152,8 +148,8 @@ def _slope(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], 
     return lambda x: jax.jvp(function, (x,), (jnp.ones_like(x),))[1]
 
 
-class _Expanded:
-    """Hermite coefficients aₙ = E[σ Heₙ(Z)]/√n!, (terms, K), of σ(√q Z + b) and of its derivatives."""
+class _HermiteExpansion:
+    """Coefficients aₙ = E[σ Heₙ(Z)]/√n!, (terms, K), of σ(√q Z + b) and its derivatives."""
 
     def __init__(self, activation: str, terms: int, q: jax.Array, b: jax.Array, derivatives: int):
         nodes, table = (jnp.asarray(part, q.dtype) for part in _hermite(terms))
@@ -165,14 +161,14 @@ class _Expanded:
             functions.append(_slope(functions[-1]))
         self.weights = table[0]
         self.values = [function(at) for function in functions]
-        # Each derivative by itself: the coefficients of σ over √q would lose digits where q is small.
+        # Each derivative by itself: dividing the coefficients of σ by √q would lose digits.
         self.a = jnp.split(table @ jnp.concatenate(self.values, axis=1), derivatives + 1, axis=1)
         self.cosines = jnp.clip(q / (root[:, None] * root[None, :]), -1.0, 1.0)
 
-    def missing(self, one: int, other: int) -> jax.Array:
-        """E[σ_k σ_k] of two derivatives less its series, which converges slowest there, (K,)."""
-        whole = self.weights @ (self.values[one] * self.values[other])
-        return whole - jnp.sum(self.a[one] * self.a[other], axis=0)
+    def remainder(self, i: int, j: int) -> jax.Array:
+        """E[σ⁽ⁱ⁾σ⁽ʲ⁾] of each neuron minus its series, which converges slowest there, (K,)."""
+        exact = self.weights @ (self.values[i] * self.values[j])
+        return exact - jnp.sum(self.a[i] * self.a[j], axis=0)
 
 
 def _summed(g: jax.Array, *pairs: tuple[jax.Array, jax.Array]) -> list[jax.Array]:
@@ -183,10 +179,9 @@ def _summed(g: jax.Array, *pairs: tuple[jax.Array, jax.Array]) -> list[jax.Array
             total * g + a[:, None] * b[None, :] for total, (a, b) in zip(totals, rows, strict=True)
         ], None
 
-    # Unrolled, so that partial sums stay in registers; more than that costs time to compile and gains nothing.
-    return jax.lax.scan(add, [jnp.zeros_like(g)] * len(pairs), list(pairs), reverse=True, unroll=8)[
-        0
-    ]
+    # Unrolled, so that partial sums stay in registers; more would only cost time to compile.
+    zeros = [jnp.zeros_like(g)] * len(pairs)
+    return jax.lax.scan(add, zeros, list(pairs), reverse=True, unroll=8)[0]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -201,9 +196,11 @@ def series(activation: str, terms: int, q: jax.Array, b: jax.Array) -> tuple[jax
         q: Covariance of the preactivations, (K, K).
         b: Biases, (K,).
     """
-    of = _Expanded(activation, terms, q, b, 0)
-    (pairs,) = _summed(of.cosines, (of.a[0], of.a[0]))
-    return jnp.mean(of.a[0][0]), (jnp.sum(pairs) + jnp.sum(of.missing(0, 0))) / b.size**2
+    expansion = _HermiteExpansion(activation, terms, q, b, 0)
+    (pairs,) = _summed(expansion.cosines, (expansion.a[0], expansion.a[0]))
+    return jnp.mean(expansion.a[0][0]), (
+        jnp.sum(pairs) + jnp.sum(expansion.remainder(0, 0))
+    ) / b.size**2
 
 
 @series.defjvp
@@ -211,13 +208,12 @@ def _series_jvp(activation: str, terms: int, at: Any, along: Any) -> Any:
     q, b = at
     dq, db = along
     half = 0.5 * jnp.diagonal(dq)
-    of = _Expanded(activation, terms, q, b, 2)
-    a, a1, a2 = of.a
-    by_b, by_own, by_q = _summed(
-        of.cosines, (a1, a), (a2, a), (a1, a1)
-    )  # E[σ′_k σ_l], E[σ″_k σ_l], E[σ′_k σ′_l]
-    to_b = jnp.sum(by_b, axis=1) + of.missing(1, 0)
-    to_own = jnp.sum(by_own, axis=1) + of.missing(2, 0) + of.missing(1, 1)
+    expansion = _HermiteExpansion(activation, terms, q, b, 2)
+    a, a1, a2 = expansion.a
+    # E[σ′_k σ_l], E[σ″_k σ_l], E[σ′_k σ′_l]
+    by_b, by_own, by_q = _summed(expansion.cosines, (a1, a), (a2, a), (a1, a1))
+    to_b = jnp.sum(by_b, axis=1) + expansion.remainder(1, 0)
+    to_own = jnp.sum(by_own, axis=1) + expansion.remainder(2, 0) + expansion.remainder(1, 1)
     mean = jnp.mean(a1[0] * db + a2[0] * half)
     square = 2 * jnp.sum(to_b * db + to_own * half) + jnp.sum(by_q * dq)
     return series(activation, terms, q, b), (mean, square / b.size**2)

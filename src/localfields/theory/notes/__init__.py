@@ -1,1 +1,1 @@
-"""What only the figures of the working notes use: races of gates, reduced models, continuum limits."""
+"""Tools of the working notes: races of gates, reduced models, the continuum limit."""

@@ -1,9 +1,10 @@
-"""The loss before learning, averaged over random first fields: why it depends on the gain (asked in working note 3).
+"""The loss before learning, averaged over random initial fields (asked in working note 3).
 
-Given a stimulus x, the preactivations of first weights drawn from N(0, v) are independent normals of variance v|x|².
-The average over starts therefore depends on a class only through the law of |X|, the length of its stimuli. At a fixed
-variance that length spreads the less the larger the gain (±1 data have |X| = √N), so that E|X| rises: by Jensen's
-inequality the loss of a ReLU neuron falls, and that of an erf neuron rises.
+Given a stimulus x, the preactivations of initial weights from N(0, v) are independent normals of
+variance v|x|². The average over starts therefore depends on a class only through the distribution
+of |X|. At a fixed variance that length spreads the less the larger the gain (±1 data have |X| =
+√N), so that E|X| rises: by Jensen's inequality the loss of a ReLU neuron falls, that of an erf
+neuron rises.
 """
 
 from __future__ import annotations
@@ -14,38 +15,40 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from ...errors import Said, refuse
+from ...errors import InputError, show
 from ...lattice import spectrum
 from ...marginals import TwoPoint
 from ...networks import Committee, Network, SingleNeuron
 from ...stimuli import Stimulus
 from ...tasks import Discrimination
-from ..checks.draws import GROUPS, Covariances, draws
-from .reduced import Estimate
+from ..base import site_variances
+from ..checks.sampling import GROUPS, sample_groups
+from .reduced import SampledValue
 
-# Nodes x of the trapezoidal rule over t = eˣ; the integrands fall as e^(−|x|/2) or faster on either side.
-NODES = np.arange(-75.0, 75.0, 0.125)
+# Nodes x of the trapezoidal rule over t = eˣ; the integrands fall as e^(−|x|/2) or faster on either
+# side.
+LAPLACE_NODES = np.arange(-75.0, 75.0, 0.125)
 
 
 def mean_initial_loss(
     task: Discrimination, network: Network | None = None, *, num: int | None = None, seed: int = 0
-) -> Estimate:
-    """Population loss at the start, averaged over all starts of the network: exact but for the law of |X|.
+) -> SampledValue:
+    """Population loss at the start, averaged over all starts of the network.
 
-    With R = v|X|², v the variance of the first weights, and K neurons
+    With R = v|X|², v the variance of the initial weights, and K neurons
 
         E L = Σ_c p_c (y_c² − 2 y_c E m(R) + E σ²(R)/K + (1 − 1/K) E m(R)²);
 
-    for ReLU m = √(R/2π) and σ² = R/2, for erf(x/√2) m = 0 and σ² = (2/π) arcsin(R/(1 + R)). Half of it is the notes'
-    loss. For Gaussian classes the law of |X|² enters by its Laplace transform, for ±1 data |X|² = N; of others |X| is
-    drawn.
+    for ReLU m = √(R/2π) and σ² = R/2, for erf(x/√2) m = 0 and σ² = (2/π) arcsin(R/(1 + R)). Half of
+    it is the notes' loss. For Gaussian classes the distribution of |X|² enters by its Laplace
+    transform, for ±1 data |X|² = N; for others |X| is sampled.
 
     Args:
-        task: Sign-symmetric classes under mean squared error, one number a class.
-        network: A `SingleNeuron` or `Committee` without biases, relu or erf, starting from normal weights; one ReLU
-            neuron with initial variance 2/(N + 1) by default, the setting of the notes.
-        num: Draws of each class whose law of |X| is not known.
-        seed: Of the draws.
+        task: Sign-symmetric classes under mean squared error, one number per class.
+        network: A `SingleNeuron` or `Committee` without biases, relu or erf, with normal initial
+            weights; by default one ReLU neuron with variance 2/(N + 1), the setting of the notes.
+        num: Number of samples of each class whose distribution of |X| is not known.
+        seed: Seed of the samples.
 
     Returns:
         The average and its standard error.
@@ -59,11 +62,29 @@ def mean_initial_loss(
         (0.465, 0.459)
     """
     network = SingleNeuron(init_scale=1.0) if network is None else network
-    activation = _checked(task, network)
+    activation = getattr(network, "activation", "")
+    committee = type(network) in (SingleNeuron, Committee)
+    if (
+        not committee
+        or getattr(network, "bias", "none") != "none"
+        or activation not in ("relu", "erf")
+        or network.init != "glorot"
+        or np.ndim(network.init_scale)
+    ):
+        raise InputError(
+            "mean_initial_loss covers SingleNeuron and Committee without biases, with activation "
+            f"relu or erf and init='glorot', got {show(network)}."
+        )
+    task.require_one("for mean_initial_loss")
+    if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
+        raise InputError(
+            "mean_initial_loss needs mean squared error with one number per class and no L1 "
+            f"penalty, got loss {task.loss!r}, labels {task.labels!r} and l1 = {task.l1}."
+        )
     variance = float(network.init_scale) * 2 / (task.size + network.hidden)
     losses = np.asarray(float(task.l2) * network.hidden * variance * task.size)
     for stimulus, label, prior in zip(task.stimuli, task.targets()[:, 0], task.priors, strict=True):
-        mean: Any = 0.0  # not asked for where it does not enter
+        mean: Any = 0.0  # computed only if it matters
         if activation == "erf" or label != 0:
             mean = _mean_over_lengths(stimulus, activation, variance, num, seed)
         if activation == "erf":
@@ -73,107 +94,62 @@ def mean_initial_loss(
             part = label**2 - 2 * label * mean / math.sqrt(2 * math.pi)
             part += power / 2 / network.hidden + (1 - 1 / network.hidden) * power / (2 * math.pi)
         losses = losses + prior * part
-    # Classes are drawn from one seed, and so not independent: their sum has the error, group by group.
+    # Classes share one seed, and so are not independent: the error is that of their sum by group.
     error = losses.std(ddof=1) / math.sqrt(GROUPS) if losses.ndim else 0.0
-    return Estimate(float(losses.mean()), float(error))
-
-
-def mean_abs_by_kurtosis(variance: Any, excess_kurtosis: Any) -> Any:
-    """E|S| ≈ √(2q/π)(1 − κ/24) of a nearly normal S, κ its excess kurtosis: it grows as S becomes platykurtic.
-
-    The next terms are of second order in κ and of first order in the sixth cumulant. It is for laws with a density:
-    sums of equal ±1 weights have atoms, the one at zero among them, which count as much.
-
-    Example:
-        >>> round(float(mean_abs_by_kurtosis(1.0, -1.2 / 10)) / math.sqrt(2 / math.pi), 4)  # ten uniform variables
-        1.005
-    """
-    return np.sqrt(2 * np.asarray(variance) / np.pi) * (1 - np.asarray(excess_kurtosis) / 24)
-
-
-def _checked(task: Discrimination, network: Network) -> str:
-    activation = getattr(network, "activation", "")
-    plain = (
-        type(network) in (SingleNeuron, Committee) and getattr(network, "bias", "none") == "none"
-    )
-    if (
-        not plain
-        or activation not in ("relu", "erf")
-        or network.init != "glorot"
-        or np.ndim(network.init_scale)
-    ):
-        advice = "Use init='glorot' and activation relu or erf."
-        refuse(
-            "The network for mean_initial_loss",
-            network,
-            "one neuron or a committee without biases",
-            advice,
-        )
-    task.require_one("for mean_initial_loss")
-    if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
-        got = Said(f"loss {task.loss!r}, labels {task.labels!r}, l1 = {task.l1}")
-        refuse(
-            "The task for mean_initial_loss",
-            got,
-            "mean squared error, one number a class, l1 = 0",
-            "Change it.",
-        )
-    return activation
+    return SampledValue(float(losses.mean()), float(error))
 
 
 def _mean_square(stimulus: Stimulus) -> float:
     """E|X|²."""
-    return float(Covariances(stimulus).variances().sum()) + stimulus.size * stimulus.mean() ** 2
+    return float(site_variances(stimulus).sum()) + stimulus.size * stimulus.mean() ** 2
 
 
 def _function(activation: str, r: Any) -> Any:
-    """What is averaged over R: its root, or the angle of erf."""
+    """The function of R that is averaged."""
     return np.sqrt(r) if activation == "relu" else np.arcsin(r / (1 + r))
 
 
 def _mean_over_lengths(
     stimulus: Stimulus, activation: str, variance: float, num: int | None, seed: int
 ) -> Any:
-    """The mean over R of the function above: one number where it is exact, else one of each group of draws."""
-    law = stimulus.marginal()
-    if isinstance(law, TwoPoint):
-        return _function(activation, variance * _mean_square(stimulus))
-    if stimulus.gaussian and stimulus.mean() == 0:
-        return _by_laplace_transform(activation, variance * _eigenvalues(stimulus))
-    sums, count = np.zeros(GROUPS), np.zeros(GROUPS)
-    # What the function is minus its tangent at the mean has the same average, E R being known, and varies far less.
+    """The mean over R of the function above: one number if it is exact, else one per group."""
     power = variance * _mean_square(stimulus)
+    if isinstance(stimulus.marginal(), TwoPoint):
+        return _function(activation, power)
+    if stimulus.gaussian and stimulus.mean() == 0:
+        values = stimulus.covariance()
+        eigenvalues = (
+            spectrum(values).ravel()
+            if values.shape == stimulus.shape
+            else np.linalg.eigvalsh(values.reshape(stimulus.size, -1))
+        )
+        return _by_laplace_transform(activation, variance * np.maximum(eigenvalues, 0))
+    sums, count = np.zeros(GROUPS), np.zeros(GROUPS)
+    # A control variate: the tangent at the mean E R, which is known, varies with the function.
     level = float(_function(activation, power))
     slope = (
         0.5 / math.sqrt(power)
         if activation == "relu"
         else 1 / ((1 + power) * math.sqrt(1 + 2 * power))
     )
-    for group, x in draws(stimulus, num, seed):
+    for group, x in sample_groups(stimulus, num, seed):
         r = variance * np.sum(x**2, axis=1)
         sums[group] += np.sum(_function(activation, r) - slope * (r - power) - level)
         count[group] += len(x)
     return level + sums / count
 
 
-def _eigenvalues(stimulus: Stimulus) -> np.ndarray:
-    values = stimulus.covariance()
-    if values.shape == stimulus.shape:
-        return np.maximum(spectrum(values).ravel(), 0)
-    return np.maximum(np.linalg.eigvalsh(values.reshape(stimulus.size, -1)), 0)
-
-
 def _by_laplace_transform(activation: str, eigenvalues: np.ndarray) -> float:
-    """E√R or E arcsin(R/(1 + R)) for R = Σ λ_k z_k², z standard normal, from E e^(−tR) = Π(1 + 2tλ_k)^(−½).
+    """E√R or E arcsin(R/(1 + R)) for R = Σ λ_k z_k², from E e^(−tR) = Π(1 + 2tλ_k)^(−½).
 
-    √R = ∫(1 − e^(−tR)) t^(−3/2) dt/(2√π) and arcsin(R/(1 + R)) = ∫(1 − e^(−tR)) ρ(t)/t dt with
-    ρ = (2/√π) e^(−t/2) D(√(t/2)), D Dawson's function: its derivative 1/((1 + R)√(1 + 2R)) is a product of two Laplace
-    transforms.
+    √R = ∫(1 − e^(−tR)) t^(−3/2) dt/(2√π) and arcsin(R/(1 + R)) = ∫(1 − e^(−tR)) ρ(t)/t dt with ρ =
+    (2/√π) e^(−t/2) D(√(t/2)), D Dawson's function: the derivative 1/((1 + R)√(1 + 2R)) is a product
+    of two Laplace transforms.
     """
-    t = np.exp(NODES)
+    t = np.exp(LAPLACE_NODES)
     missing = -np.expm1(-0.5 * np.log1p(2 * t[:, None] * eigenvalues[None, :]).sum(axis=1))
     if activation == "relu":
         density = 1 / (2 * np.sqrt(np.pi * t))
     else:
         density = 2 / math.sqrt(math.pi) * np.exp(-t / 2) * scipy.special.dawsn(np.sqrt(t / 2))
-    return float(np.sum(missing * density) * (NODES[1] - NODES[0]))
+    return float(np.sum(missing * density) * (LAPLACE_NODES[1] - LAPLACE_NODES[0]))

@@ -1,7 +1,8 @@
-"""How many entries of a field matter on ±1 data: the cut-off δ_k of working note 2, and where the response may change.
+"""How many entries of a field matter on ±1 data: the cut-off δ_k of working note 2.
 
-On {±1}^N the gate sees only the sign of Σ w_i x_i. If the largest k entries can never sum to less than δ_k in size, and
-all others together weigh less than that, the others change no gate, and the response f(w) not at all.
+On {±1}^N the gate sees only the sign of Σ w_i x_i. If the k largest entries never sum to less than
+δ_k in size, and all others together weigh less than that, the others change no gate and no
+response.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import refuse
+from ...errors import InputError
 from ...stimuli._ring import MOST_IN_HALVES, TIE, as_field
 
 
 def separation(w: Any, k: int) -> float:
-    """δ_k, the smallest |Σ_{i≤k} w_i x_i| over signs of the k largest entries, by meeting in the middle.
+    """δ_k, the smallest |Σ_{i≤k} w_i x_i| over signs of the k largest entries.
 
     Example:
         >>> separation([3.0, 1.0, 1.0], 3)
@@ -23,10 +24,11 @@ def separation(w: Any, k: int) -> float:
     """
     w = as_field(w)
     if not 1 <= k <= min(w.size, MOST_IN_HALVES):
-        refuse("`k`", k, f"from 1 to {min(w.size, MOST_IN_HALVES)}", "Give a number of entries.")
+        raise InputError(f"`k` must be from 1 to {min(w.size, MOST_IN_HALVES)}, got {k}.")
     kept = w[np.argsort(-np.abs(w), kind="stable")][:k]
+    # Meet in the middle: the sums of either half, one list sorted, and the nearest pairs.
     cut = (k + 1) // 2
-    left = kept[0] + _sums(kept[1:cut])  # the first sign is free: |S| does not change when all do
+    left = kept[0] + _sums(kept[1:cut])  # |S| does not change if all signs do
     right = np.sort(_sums(kept[cut:]))
     after = np.searchsorted(right, -left)
     nearest = [
@@ -44,9 +46,9 @@ def _sums(w: np.ndarray) -> np.ndarray:
 
 
 def active_entries(w: Any) -> int:
-    """The least k such that on ±1 data only the k largest entries of a field matter: Σ_{i>k}|w_i| < δ_k.
+    """The smallest k such that on ±1 data only the k largest entries matter: Σ_{i>k}|w_i| < δ_k.
 
-    All of them when no k up to 44 is enough. One for a bump; for a generic field of many sites nearly all.
+    All entries if no k up to 44 is enough. One for a bump; nearly all for a generic field.
 
     Example:
         >>> active_entries([5.0, 1.0, -1.0]), active_entries([1.0, 1.0, 1.0, 0.1])
@@ -56,7 +58,7 @@ def active_entries(w: Any) -> int:
     sizes = np.sort(np.abs(w))[::-1]
     for k in range(1, min(w.size, MOST_IN_HALVES) + 1):
         rest = sizes[k:].sum()
-        # δ_k never exceeds the largest entry (signs chosen against the running sum keep it within), which saves work.
+        # δ_k never exceeds the largest entry, as signs can be chosen against the running sum.
         if rest < sizes[0] and rest < separation(w, k):
             return k
     return w.size
@@ -65,12 +67,8 @@ def active_entries(w: Any) -> int:
 def polygon_bound(w: Any) -> float:
     """The least |Σ w_i v_i| over unit vectors v_i: max(0, 2 max|w_i| − ‖w‖₁).
 
-    The notes relax δ to this semidefinite program. It is zero unless one entry outweighs all others, so the relaxation
-    says no more than that.
-
-    Example:
-        >>> polygon_bound([5.0, 1.0, -1.0]), polygon_bound([3.0, 2.0, 2.0])
-        (3.0, 0.0)
+    The notes relax δ to this semidefinite program. It is zero unless one entry outweighs all
+    others.
     """
     sizes = np.abs(as_field(w))
     return float(max(0.0, 2 * sizes.max() - sizes.sum()))

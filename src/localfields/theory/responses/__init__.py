@@ -1,1 +1,1 @@
-"""Responses of one neuron to a class, f(w) = E[1(⟨w, X⟩ ≥ 0) X]: effective, linear, Ising, pulses."""
+"""Responses of one ReLU neuron to a class: effective, linear, Ising, pulses."""

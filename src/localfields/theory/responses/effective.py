@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._spec import Choice, Count, Row, declare
 from ..._types import Array, Whole
-from ...errors import refuse, show
+from ...errors import InputError, show
 from ...stimuli import Stimulus
 from ..base import (
     APPROXIMATE,
@@ -21,16 +21,16 @@ from ..base import (
     Response,
     covariance_of,
     not_covered,
-    swept,
+    not_single,
+    site_variances,
 )
-from ..checks.draws import Covariances
 from .amplifier import Amplifier
 
-SAMPLES = 100_000  # drawn to estimate an amplifier where nothing better is known
+NUM_VALUES = 100_000  # sampled to estimate an amplifier if no marginal is known
 
 
 class EffectiveResponse(Response):
-    """f_i ≈ (σ/2) φ(a_i), where a_i is the correlation of X_i with the preactivation and φ is given at a/√(1 − a²)."""
+    """f_i ≈ (σ/2) φ(a_i), where a_i is the correlation of X_i with the preactivation."""
 
     covariance: Covariance
     sd: jax.Array
@@ -38,16 +38,16 @@ class EffectiveResponse(Response):
 
     def __call__(self, w: jax.Array) -> jax.Array:
         """The response, (size,)."""
-        along = self.covariance(w)
-        total = jnp.vdot(w, along) * self.sd**2
-        # β is formed from s²σ² − (Σw)², not from 1 − a² after rounding: it stays right up to a = 1.
-        rest = jnp.maximum(total - along**2, jnp.finfo(w.dtype).eps ** 2 * total)
-        beta = jnp.where(total > 0, along / jnp.sqrt(jnp.where(total > 0, rest, 1)), 0)
+        product = self.covariance(w)
+        total = jnp.vdot(w, product) * self.sd**2
+        # β is formed from s²σ² − (Σw)², not from a rounded 1 − a²: it stays right up to a = 1.
+        rest = jnp.maximum(total - product**2, jnp.finfo(w.dtype).eps ** 2 * total)
+        beta = jnp.where(total > 0, product / jnp.sqrt(jnp.where(total > 0, rest, 1)), 0)
         return 0.5 * self.sd * self.amplifier(beta)
 
 
-class Taylor(eqx.Module):
-    """An amplifier cut off after a few terms in a."""
+class TaylorAmplifier(eqx.Module):
+    """The Taylor polynomial of an amplifier in a."""
 
     coefficients: jax.Array  # of a, a³, a⁵, …
 
@@ -63,9 +63,9 @@ class Taylor(eqx.Module):
 class EffectiveFlow(NeuronTheory):
     """Eq. 5 of the paper: each site feels its own marginal, and all others through a central limit.
 
-    2 ẇ = φ(Σ₁w/s) − (Σ₀ + Σ₁)w for two equal classes with labels 0 and 1; any labels, proportions and number of
-    classes work. Right while no weight dominates (relative error about 2/N for random fields on Ising data, 10 % for
-    a bump of any N); linear φ is the Gaussian case.
+    2 ẇ = φ(Σ₁w/s) − (Σ₀ + Σ₁)w for two equal classes with labels 0 and 1; any labels, priors and
+    number of classes work. It is right while no weight dominates (relative error about 2/N for
+    random fields on Ising data, 10 % for a bump of any N); linear φ is the Gaussian case.
 
     Example:
         >>> import localfields as lf
@@ -74,7 +74,7 @@ class EffectiveFlow(NeuronTheory):
         (2, 1, 40)
     """
 
-    priority: ClassVar[int] = -1  # it covers nearly everything: what is made for a case comes first
+    priority: ClassVar[int] = -1  # it covers nearly everything: specific theories come first
 
     amplifier: str = declare(
         Choice(("exact", "taylor", "samples")),
@@ -89,55 +89,55 @@ class EffectiveFlow(NeuronTheory):
         Row(axes=None, least=0),
         default=(),
         symbol="x",
-        help="values of one coordinate; empty: drawn from the stimulus",
+        help="values of one coordinate; empty: sampled from the stimulus",
     )
 
     def __check_init__(self):
-        """Refuse an even order."""
+        """Check the order."""
         if self.order % 2 == 0:
-            refuse(
-                "`order`", self.order, "odd", "The amplifier is an odd function: use 1, 3, 5, …."
+            raise InputError(
+                f"`order` must be odd, got {self.order}. "
+                "The amplifier is an odd function: use 1, 3, 5, …."
             )
 
     def covers_class(self, stimulus: Stimulus) -> Coverage:
-        """Every class whose sites have one variance and one law, known or sampled."""
-        if reason := swept("EffectiveFlow", stimulus):
+        """Every class whose sites have one variance and one marginal, known or sampled."""
+        if reason := not_single("EffectiveFlow", stimulus):
             return not_covered(reason)
-        variance = Covariances(stimulus).variances()
+        variance = site_variances(stimulus)
         if np.ptp(variance) > 1e-9 * np.max(variance):
             return not_covered(
-                "The sites of a stimulus for EffectiveFlow must be of one variance, got variances "
-                f"from {variance.min():.3g} to {variance.max():.3g}. Normalize every site."
+                "EffectiveFlow needs sites of equal variance, got variances from "
+                f"{variance.min():.3g} to {variance.max():.3g}. Normalize every site."
             )
         if self.amplifier != "samples" and stimulus.marginal() is None:
             return not_covered(
-                "Every stimulus for EffectiveFlow must be one with an exact marginal, got "
-                f"{show(stimulus)}, whose marginal is not known. Use EffectiveFlow(amplifier='samples')."
+                f"The marginal of {show(stimulus)} is not known. "
+                "Use EffectiveFlow(amplifier='samples')."
             )
         return APPROXIMATE
 
     def response(self, stimulus: Stimulus) -> EffectiveResponse:
         """The response of one class through its amplifier."""
         self.covers_class(stimulus).require()
-        covariance = Covariances(stimulus)
-        variance = covariance.variances()
+        sd = float(np.sqrt(np.max(site_variances(stimulus))))
         amplifier = self._amplifier(stimulus)
         with jax.enable_x64(True):
             if self.amplifier == "taylor":
-                function: Any = Taylor(jnp.asarray(amplifier.taylor(self.order).coef[1::2]))
+                coefficients = amplifier.taylor(self.order).coef[1::2]
+                function: Any = TaylorAmplifier(jnp.asarray(coefficients))
             else:
                 function = amplifier.table()
-            sd = jnp.asarray(float(np.sqrt(np.max(variance))))
-            return EffectiveResponse(covariance_of(covariance.values, stimulus.shape), sd, function)
+            values = np.asarray(stimulus.covariance(), np.float64)
+            product = covariance_of(values, stimulus.shape)
+            return EffectiveResponse(product, jnp.asarray(sd), function)
 
     def _amplifier(self, stimulus: Stimulus) -> Amplifier:
-        if self.amplifier == "samples":
-            given = (
-                self.samples
-                if self.samples.size
-                else np.asarray(stimulus.sample(0, SAMPLES // stimulus.size + 1))
-            )
-            return Amplifier.of_samples(np.asarray(given, np.float64).ravel())
-        law = stimulus.marginal()
-        assert law is not None, "see covers_class"
-        return Amplifier(law)
+        if self.amplifier != "samples":
+            marginal = stimulus.marginal()
+            assert marginal is not None, "see covers_class"
+            return Amplifier(marginal)
+        if self.samples.size:
+            return Amplifier.of_samples(np.asarray(self.samples, np.float64).ravel())
+        sampled = np.asarray(stimulus.sample(0, NUM_VALUES // stimulus.size + 1))
+        return Amplifier.of_samples(np.asarray(sampled, np.float64).ravel())

@@ -1,7 +1,7 @@
-"""Pulses: the law has finitely many atoms, so that every population average is a finite sum.
+"""Pulses: finitely many patterns, so that every population average is a finite sum.
 
-That makes pulses a test bed: loss and gradient are exact for any network and any loss, with nothing assumed of the
-law, sign symmetry included.
+That makes pulses a test bed: loss and gradient are exact for any network and any loss, and nothing
+is assumed, not even sign symmetry.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...networks.base import Params
 from ...stimuli import Stimulus
 from ...stimuli.pulse import Pulse
 from ...tasks import Discrimination
-from ..base import EXACT, Coverage, Flow, Theory, not_covered, swept
+from ..base import EXACT, Coverage, Flow, Theory, not_covered, not_single
 
 
 def too_many_atoms(stimulus: Stimulus) -> str:
@@ -37,10 +37,10 @@ def too_many_atoms(stimulus: Stimulus) -> str:
 
 
 class PulseFlow(Flow):
-    """Population loss and gradient as a sum over the atoms of all classes, for any network and loss."""
+    """Population loss and gradient as a sum over the patterns of all classes."""
 
-    x: jax.Array  # atoms of all classes, (num, size)
-    p: jax.Array  # their probabilities, those of the classes included, (num,)
+    x: jax.Array  # patterns of all classes, (num, size)
+    p: jax.Array  # their probabilities times the classes' priors, (num,)
     targets: jax.Array  # (num, outputs)
     network: Network
     task: Discrimination
@@ -48,14 +48,14 @@ class PulseFlow(Flow):
     def loss(self, params: Params, nudge: Any = 0.0) -> jax.Array:
         """Population loss; `nudge` is added to every preactivation."""
         h = self.x @ self.network.projections(params, self.task.shape).T + nudge
-        outputs = jax.vmap(lambda one: self.network.readout(params, one, self.task.outputs))(h)
-        each = jax.vmap(self.task.sample_loss)(outputs, self.targets)
-        return jnp.vdot(self.p, each) + self.task.penalty(params["weights"])
+        outputs = jax.vmap(lambda row: self.network.readout(params, row, self.task.outputs))(h)
+        losses = jax.vmap(self.task.sample_loss)(outputs, self.targets)
+        return jnp.vdot(self.p, losses) + self.task.penalty(params["weights"])
 
     def __call__(self, params: Params) -> tuple[jax.Array, Params]:
         """Loss and gradient; a ReLU at exactly zero counts one half, the mean of its two slopes."""
-        # Here ties are atoms, not accidents: with a field of equal weights many preactivations are exactly zero. The
-        # smallest number there is moves those to either side and leaves every other as it is.
+        # Ties have positive probability here: with equal weights many preactivations are exactly
+        # zero. The smallest positive number moves them to either side and no other preactivation.
         tiny = float(jnp.finfo(self.x.dtype).tiny)
         loss, above = jax.value_and_grad(self.loss)(params, tiny)
         below = jax.grad(self.loss)(params, -tiny)
@@ -63,9 +63,7 @@ class PulseFlow(Flow):
 
 
 class ExactPulse(Theory):
-    """Exact learning on pulses: all population averages are sums over the atoms, for any network and any loss.
-
-    Both codings are exact; sign symmetry is not needed.
+    """Exact learning on pulses, of any network with any loss: averages are sums over all patterns.
 
     Example:
         >>> import jax, jax.numpy as jnp, localfields as lf
@@ -80,34 +78,31 @@ class ExactPulse(Theory):
     priority: ClassVar[int] = 1
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
-        """Any network on classes of pulses that do not have too many atoms."""
-        reason = network.wrong_outputs(task.outputs) or swept("ExactPulse", task, network)
+        """Any network on pulses that do not have too many patterns."""
+        reason = network.wrong_outputs(task.outputs) or not_single("ExactPulse", task, network)
         reasons = [reason, *map(too_many_atoms, task.stimuli)]
         return not_covered(next(filter(None, reasons))) if any(reasons) else EXACT
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
-        """List the atoms of every class."""
+        """Sum over the patterns of every class."""
         self.covers(task, network).require()
         return summed_flow(task, network, [stimulus.atoms() for stimulus in task.stimuli])
 
 
 def summed_flow(
-    task: Discrimination, network: Network, found: list[tuple[np.ndarray, np.ndarray]]
+    task: Discrimination, network: Network, atoms: list[tuple[np.ndarray, np.ndarray]]
 ) -> PulseFlow:
-    """The flow of a task from the patterns of each class, (num, size), and their probabilities, (num,)."""
+    """The flow of a task from each class's patterns, (num, size), and probabilities, (num,)."""
 
     def leaf(value: Any) -> jax.Array:
         return jnp.asarray(value, jnp.float64)
 
+    weights = [prior * p for prior, (_, p) in zip(task.priors, atoms, strict=True)]
     with jax.enable_x64(True):
         return PulseFlow(
-            x=leaf(np.concatenate([x for x, _ in found])),
-            p=leaf(
-                np.concatenate(
-                    [prior * p for prior, (_, p) in zip(task.priors, found, strict=True)]
-                )
-            ),
-            targets=leaf(np.repeat(task.targets(), [len(p) for _, p in found], axis=0)),
+            x=leaf(np.concatenate([x for x, _ in atoms])),
+            p=leaf(np.concatenate(weights)),
+            targets=leaf(np.repeat(task.targets(), [len(p) for _, p in atoms], axis=0)),
             network=jax.tree.map(leaf, network),
             task=jax.tree.map(leaf, task),
         )
