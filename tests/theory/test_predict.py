@@ -104,7 +104,7 @@ def test_no_theory_no_verdict():
     assert (found.verdict, found.theory) == (
         "undecided",
         "none",
-    ) and "sign symmetric" in found.reason
+    ) and "sign-symmetric" in found.reason
     assert "none that covers the task" in str(found) and found.flow is None
     loss = predict(lf.Discrimination(*VERDICTS["binary"][0].stimuli, loss="absolute"))
     assert loss.verdict == "undecided" and "mean squared error" in loss.reason

@@ -265,7 +265,7 @@ def not_symmetric(name: str, stimuli: Sequence[Stimulus]) -> str:
         if not stimulus.sign_symmetric:
             return (
                 f"{name} needs sign-symmetric stimuli, but {show(stimulus)} is not. "
-                "Use coding='signs', or `ExactPulse` for pulses."
+                "For pulses use coding='signs', or `ExactPulse`."
             )
     return ""
 
