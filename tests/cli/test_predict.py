@@ -427,4 +427,4 @@ def test_the_compiled_flow_is_kept_between_runs(run, folder, monkeypatch):
         env={"XDG_CACHE_HOME": str(folder), "LOCALFIELDS_CACHE": ""},
     )
     assert done.returncode == 0, done.stderr
-    assert list(folder.rglob("jit__follow*"))
+    assert list(folder.rglob("jit__integrate_members*"))
