@@ -75,7 +75,7 @@ def test_durations(seconds, text):
 
 
 def test_figures_move_a_bar(terminal):
-    with reproduce.progress_bar(terminal, 4) as bar:
+    with reproduce.figures_bar(terminal, 4) as bar:
         reproduce.updater(bar, 2, "fig3")("training", 0.25)
         (task,) = bar.tasks
         assert (task.completed, task.total) == (2.25, 4)
@@ -88,7 +88,7 @@ def test_figures_move_a_bar(terminal):
 )
 def test_a_sweep_moves_a_bar(failed, seconds, left, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with sweep.progress_bar("10 points in 2 runs") as bar:
+    with sweep.sweep_bar("10 points in 2 runs") as bar:
         assert not bar.disable
         sweep.update(bar, SweepProgress(done=4, total=10, found=1, failed=failed, seconds=seconds))
         (task,) = bar.tasks

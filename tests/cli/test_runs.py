@@ -95,7 +95,7 @@ def test_list_in_a_terminal_is_a_table(store, capsys, monkeypatch):
 def test_a_long_list_in_a_terminal_is_plain(store, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     for longest, drawn in ((2, False), (3, True)):
-        monkeypatch.setattr("localfields.cli.runs.MOST_ROWS", longest)
+        monkeypatch.setattr("localfields.cli.runs.LONGEST_TABLE", longest)
         main(["runs", "list"])
         assert ("┃" in capsys.readouterr().out) == drawn
 

@@ -54,7 +54,7 @@ def _network_options() -> dict[str, Option]:
     return merged
 
 
-def read_experiment(cls: Any, groups: Groups, values: dict[str, Any]) -> Any:
+def experiment_from_options(cls: Any, groups: Groups, values: dict[str, Any]) -> Any:
     """The experiment that the options of some groups specify; they are taken out of `values`."""
     from ..experiments.texts import experiment_of
 

@@ -69,7 +69,7 @@ def reproduce(
     chosen = [known[name] for name in dict.fromkeys(names)]
     if only_missing:
         chosen = [figure for figure in chosen if not is_current(figure, scale, folder, made)]
-    with progress_bar(Console(stderr=True), len(chosen)) as bar:
+    with figures_bar(Console(stderr=True), len(chosen)) as bar:
         for position, figure in enumerate(chosen):
             try:
                 update = updater(bar, position, figure.name)
@@ -91,7 +91,7 @@ def reproduce(
     print(f"{summary(claims, questions)}\nThe page: {folder / 'report.html'}")
 
 
-def progress_bar(console: Any, count: int) -> Any:
+def figures_bar(console: Any, count: int) -> Any:
     """One bar for all figures, shown on terminals only."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -9,7 +9,14 @@ from typing import Any
 from .._spec import name_of, registered
 from .._start import use_compilation_cache
 from ._options import STORE, Command, run_command, run_one_of
-from ._run import OUTPUT, LiveTable, experiment_options, output_files, read_experiment, show_run
+from ._run import (
+    OUTPUT,
+    LiveTable,
+    experiment_from_options,
+    experiment_options,
+    output_files,
+    show_run,
+)
 
 OPTIONS = {"store": STORE, **OUTPUT}
 
@@ -35,11 +42,11 @@ or from a file, localfields run FILE.toml (or .json), such as
 def run(argv: Sequence[str]) -> None:
     """Read a file, or offer every registered stimulus."""
     if argv and argv[0].endswith((".toml", ".json")):
-        from ..experiments.document import read_experiment as read_document
+        from ..experiments.document import read_experiment
 
         about = f"Run the experiment of {argv[0]} and store its result."
         command = Command(
-            lambda **values: _run(read_document(argv[0]), **values), {"output": OPTIONS}, about
+            lambda **values: _run(read_experiment(argv[0]), **values), {"output": OPTIONS}, about
         )
         run_command(command, argv[1:], f"localfields run {argv[0]}")
         return
@@ -51,7 +58,7 @@ def _command(cls: Any) -> Command:
     groups = experiment_options(cls)
 
     def command(**values: Any) -> None:
-        _run(read_experiment(cls, groups, values), **values)
+        _run(experiment_from_options(cls, groups, values), **values)
 
     return Command(command, {**groups, "output": OPTIONS}, cls.__doc__)
 

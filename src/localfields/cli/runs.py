@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import InputError
 from ._options import OVERWRITE, STORE, Command, Option, run_one_of
 
-MOST_ROWS = 1000  # that are drawn as a table: laying out more takes seconds
+LONGEST_TABLE = 1000  # that are drawn as a table: laying out more takes seconds
 
 RUN = Option("a run's digest, or the start of it", "RUN", positional="1")
 RUNS = Option("digests or their starts", "RUN", positional="*")
@@ -20,7 +20,7 @@ RUNS = Option("digests or their starts", "RUN", positional="*")
 def run(argv: Sequence[str]) -> None:
     """Offer what can be done with stored runs."""
     about = "Stored runs. Each is named by its digest, of which the first digits are enough."
-    run_one_of(COMMANDS, argv, "localfields runs", "action", about)
+    run_one_of(ACTIONS, argv, "localfields runs", "action", about)
 
 
 def show_list(filters: Sequence[str], store: str) -> None:
@@ -40,7 +40,7 @@ def show_list(filters: Sequence[str], store: str) -> None:
         return
     rows = [_row(entry) for entry in entries]
     console = Console()
-    if console.is_terminal and len(rows) <= MOST_ROWS:
+    if console.is_terminal and len(rows) <= LONGEST_TABLE:
         from rich.table import Table
 
         table = Table(*rows[0])
@@ -133,7 +133,7 @@ def _command(function: Any, **options: Option) -> Command:
     return Command(function, {"options": options}, function.__doc__)
 
 
-COMMANDS = {
+ACTIONS = {
     "list": _command(
         show_list,
         filters=Option("such as gain=100 'steps>=1000'", "FILTER", positional="*"),

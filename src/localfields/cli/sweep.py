@@ -10,7 +10,7 @@ from typing import Any
 from .._spec import Count, registered
 from .._start import use_compilation_cache
 from ._options import OVERWRITE, STORE, Command, Option, run_command, run_one_of
-from ._run import experiment_options, read_experiment
+from ._run import experiment_from_options, experiment_options
 
 OPTIONS = {
     "seeds": Option("how many seeds, from --seed on", "INT", default="1"),
@@ -89,7 +89,7 @@ def _command(cls: Any) -> Command:
                 path = f"{PATHS.get(title, '')}{name}"
                 values[name], option_axes = _axes(path, values[name])
                 axes |= option_axes
-        base = read_experiment(cls, groups, values)
+        base = experiment_from_options(cls, groups, values)
         seeds, chunk = (
             Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk")
         )
@@ -139,7 +139,7 @@ def _sweep(
         if workers is not None and workers.kind == "slurm":
             print(workers.job_script(), end="")
         return
-    with progress_bar(size) as bar:
+    with sweep_bar(size) as bar:
         result = run_sweep(
             sweep, results, cluster=workers, on_progress=lambda progress: update(bar, progress)
         )
@@ -204,7 +204,7 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def progress_bar(text: str) -> Any:
+def sweep_bar(text: str) -> Any:
     """A bar of points done, with the time left; shown on terminals only."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

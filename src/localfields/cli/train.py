@@ -8,7 +8,14 @@ from typing import Any
 from .._spec import name_of, registered
 from .._start import use_compilation_cache
 from ._options import Command, run_one_of
-from ._run import OUTPUT, LiveTable, experiment_options, output_files, read_experiment, show_run
+from ._run import (
+    OUTPUT,
+    LiveTable,
+    experiment_from_options,
+    experiment_options,
+    output_files,
+    show_run,
+)
 
 ABOUT = """Train an ensemble to tell the classes of one stimulus family apart. Give the parameter in
 which they differ one value per class, label 0 first:
@@ -26,7 +33,7 @@ def _command(cls: Any) -> Command:
     groups = experiment_options(cls)
 
     def command(**values: Any) -> None:
-        _train(read_experiment(cls, groups, values), **values)
+        _train(experiment_from_options(cls, groups, values), **values)
 
     return Command(command, {**groups, "output": OUTPUT}, cls.__doc__)
 
