@@ -1,4 +1,4 @@
-"""For the documentation: the fields of a class are documented by their declarations, which are read from the class."""
+"""For the documentation: document the fields of a class by their declarations."""
 
 import importlib
 import re
@@ -8,7 +8,7 @@ import griffe
 
 
 class FieldDocs(griffe.Extension):
-    """Give each declared field its symbol and meaning as a docstring, and its default as its value."""
+    """Give each declared field its symbol and meaning as a docstring, and its default as value."""
 
     def __init__(self) -> None:
         self.classes: list[griffe.Class] = []

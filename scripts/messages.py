@@ -1,7 +1,8 @@
 """Print every error message that the tables of mistakes in tests/ produce, to read them in one go.
 
-`python scripts/messages.py` prints them; `--update` writes them to tests/messages.txt, which the tests compare with.
-Read the difference before you commit it: a message is one or two sentences that a colleague would say.
+`python scripts/messages.py` prints them; `--update` writes them to tests/messages.txt, which the
+tests compare with. Read the difference before you commit it: a message is one or two sentences that
+a colleague would say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The mutants of a module: one change of one expression each. `scripts/mutate.py` runs tests on them."""
+"""The mutants of a module, one change of one expression each, for `scripts/mutate.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ UNSEEN = set(
     "strict stacklevel timeout encoding help caption paper quick tiny alpha capsize color colors "
     "c cmap edgecolor facecolor fontsize figsize "
     "linewidth linewidths linestyle lw ls marker markersize ms s zorder pad labelpad rotation loc "
-    "bbox_inches dpi frameon padding handlelength width height margin sizing_mode min_width min_height "
+    "bbox_inches dpi frameon padding handlelength width height margin sizing_mode min_width "
+    "min_height "
     "max_width styles stylesheets css_classes align daemon".split()
 )
 AXES = {"axis", "axes", "in_axes", "out_axes", "axis1", "axis2", "source", "destination"}

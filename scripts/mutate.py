@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Change one thing in a module, run that module's tests, and report the changes that no test notices.
+"""Change one thing in a module, run its tests, and report the changes that no test notices.
 
     python scripts/mutate.py --num 200 --seed 0 --workers 14 --out mutants.json
     python scripts/mutate.py store lattice --num 20         # some rooms or modules
@@ -22,14 +22,15 @@ are counted separately.
 other tests of its folder and of the places in `BEYOND`; slow and browser tests never do. So a
 survivor is one that *these* tests miss, and the rates are upper bounds for the whole suite. Each
 test file runs once on the unchanged tree before it is used: tests that fail there are left out, and
-reported. A mutant that takes five times as long as that and a minute more is a timeout, and one with
-which Python ends before a test has failed is crashed; both count neither as killed nor as survived.
+reported. A mutant that takes five times as long as that and a minute more is a timeout, and one
+with which Python ends before a test has failed is crashed; both count neither as killed nor as
+survived.
 
 Why not mutmut or cosmic-ray: mutmut 3.8 does not start with pytest 9.2, and it runs all mutants in
-forks of one process, which JAX does not support, behind wrappers that tests with subprocesses cannot
-import. cosmic-ray 8.7 works, in one new process per mutant as here, but with one test command for all
-modules, without axes and arguments, and in the working tree; `lattice.py` alone has 1019 of its
-mutants, of which 12 000 would follow for the package.
+forks of one process, which JAX does not support, behind wrappers that tests with subprocesses
+cannot import. cosmic-ray 8.7 works, in one new process per mutant as here, but with one command for
+all modules, without axes and arguments, and in the working tree; `lattice.py` alone has 1019 of
+its mutants, of which 12 000 would follow for the package.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class Workplace:
         shutil.copytree(ROOT, self.folder, ignore=left_out, symlinks=True)
 
     def write(self, module: str, source: bytes) -> None:
-        """Replace a module, and what Python compiled of it: the size and the second may be the same."""
+        """Replace a module, and what Python compiled of it: size and second may be the same."""
         path = self.folder / PACKAGE / module
         path.write_bytes(source)
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
@@ -316,9 +317,8 @@ class Run:
         with self.lock:
             self.results[mutant.id] = result
             self.save()
-            print(
-                f"{result['outcome']:9} {mutant.module}:{mutant.line} {mutant.kind} ({result['seconds']} s)"
-            )
+            place = f"{mutant.module}:{mutant.line} {mutant.kind}"
+            print(f"{result['outcome']:9} {place} ({result['seconds']} s)")
 
     def work(self, workplace: Workplace, jobs: queue.SimpleQueue) -> None:
         """Take mutants until there is none, or time is up."""
@@ -369,18 +369,16 @@ class Run:
         for outcome in ("survived", "crashed", "timeout", "untested"):
             for name, result in chosen.items():
                 if result["outcome"] == outcome:
-                    print(
-                        f"\n{outcome} {name}: {PACKAGE}/{result['module']}:{result['line']} ({result['kind']})"
-                    )
+                    place = f"{PACKAGE}/{result['module']}:{result['line']} ({result['kind']})"
+                    print(f"\n{outcome} {name}: {place}")
                     print(result["diff"])
         for file, entry in self.baseline.items():
             if "unusable" in entry or entry["failing"]:
                 print(
                     f"\nnot used here: {file}: {entry.get('unusable', ' '.join(entry['failing']))}"
                 )
-        print(
-            f"\n{len(chosen)} of {len(self.sample)} mutants tried, of {self.population} that there are\n"
-        )
+        tried = f"{len(chosen)} of {len(self.sample)} mutants tried"
+        print(f"\n{tried}, of {self.population} that there are\n")
         columns = ("killed", "survived", "crashed", "timeout", "equivalent", "untested")
         print(f"| room | {' | '.join(columns)} | survival |\n|---{'|---' * (len(columns) + 1)}|")
         rooms = sorted({result["room"] for result in chosen.values()})

@@ -1,4 +1,4 @@
-"""The picture of the README: one neuron, the same lengthscales, two marginals. `python scripts/picture.py`."""
+"""Draw the picture of the README, one neuron on two marginals: `python scripts/picture.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw every public plot into docs/assets/plots, for its API page. `python scripts/plot_gallery.py`."""
+"""Draw every public plot into docs/assets/plots: `python scripts/plot_gallery.py`."""
 
 from __future__ import annotations
 

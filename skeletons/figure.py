@@ -1,9 +1,10 @@
-"""A figure of your own: copy this file, complete the lines marked FILL IN, and it is made like those of the paper.
+"""A figure of your own: copy this file and complete the lines marked FILL IN.
 
     localfields --plugin my_figure.py reproduce my-figure --scale quick
 
-Experiments are run once and kept; drawing and claims are functions of the stored runs and nothing else, so that an
-altered run alters the verdict. Inside the package (`src/localfields/figures/`) it is found by itself.
+Experiments are run once and stored; drawing and claims are functions of the stored runs and nothing
+else, so that an altered run alters the verdict. Inside the package (`src/localfields/figures/`) it
+is found by itself.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A metric of your own: copy this file, complete the line marked FILL IN, import it, and `measure` knows it.
+"""A metric of your own: copy this file, complete the line marked FILL IN, and import it.
 
     import my_metric
     lf.measure(run, "my_metric")

@@ -1,9 +1,10 @@
-"""A network of your own: copy this file, complete the lines marked FILL IN, and it is known everywhere.
+"""A network of your own: copy this file and complete the lines marked FILL IN.
 
-    localfields --plugin my_network.py train ising --coupling 0.3,0.7 --network my-network --hidden 4
+    localfields --plugin my_network.py train ising --coupling 0.3,0.7 --network my-network
 
-A network here is one hidden layer of receptive fields and a readout of their preactivations h_k = ⟨w_k, x⟩. The engine
-computes h, for single draws or for all shifts of one at once, so that every estimator works without code of its own.
+A network is one hidden layer of receptive fields and a readout of their preactivations
+h_k = ⟨w_k, x⟩. The engine computes h, for single samples or for all shifts of one at once, so that
+every estimator works without code of its own.
 """
 
 import jax
@@ -27,7 +28,7 @@ class MyNetwork(Network):
         """
         return ...  # FILL IN readout
 
-    # Trained parameters beside the fields, such as biases or output weights (leave out where there are none):
+    # Trained parameters beside the fields, such as biases or output weights (leave out if none):
     # def initial_rest(self, key, outputs):
     #     return {"biases": jnp.zeros(self.hidden)}
 

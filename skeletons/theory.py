@@ -1,12 +1,13 @@
-"""A theory of your own: copy this file, complete the lines marked FILL IN, import it, and `solve` follows it.
+"""A theory of your own: copy this file, complete the lines marked FILL IN, and import it.
 
     import my_theory
     lf.solve(task, lf.theory.MyTheory(), times=[0, 1, 10])
     lf.predict(task)  # takes it where it is the best that covers the task
 
-A theory of one ReLU neuron is its gated mean f(w) = E[1(⟨w, X⟩ ≥ 0) X] of a class; loss, gradient and flow follow from
-it for any labels, proportions and number of classes. For another network derive from `localfields.theory.Theory` and
-return a `Flow`: a function of the parameters that gives the population loss and its gradient.
+A theory of one ReLU neuron is its gated mean f(w) = E[1(⟨w, X⟩ ≥ 0) X] of a class; loss, gradient
+and flow follow from it for any labels, proportions and number of classes. For another network
+derive from `localfields.theory.Theory` and return a `Flow`: a function of the parameters that gives the
+population loss and its gradient.
 """
 
 import jax
@@ -36,7 +37,7 @@ class MyTheory(NeuronTheory):
     factor: Real = number(default=1.0, low=0, symbol="c", help="what it does, in a few words")
 
     def covers_class(self, stimulus: Stimulus) -> Coverage:
-        """`EXACT` or `APPROXIMATE` for a class that the theory describes, else `not_covered` with the reason."""
+        """`EXACT` or `APPROXIMATE` if the theory describes the class, else `not_covered(…)`."""
         return ...  # FILL IN coverage
 
     def response(self, stimulus: Stimulus) -> MyResponse:
