@@ -6,8 +6,8 @@
 
 A theory of one ReLU neuron is its gated mean f(w) = E[1(⟨w, X⟩ ≥ 0) X] of a class; loss, gradient
 and flow follow from it for any labels, proportions and number of classes. For another network
-derive from `localfields.theory.Theory` and return a `Flow`: a function of the parameters that gives the
-population loss and its gradient.
+derive from `localfields.theory.Theory` and return a `Flow`: a function of the parameters that gives
+the population loss and its gradient.
 """
 
 import jax

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import NoReturn
 
 
 class InputError(ValueError):
@@ -35,21 +34,3 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     if near:
         advice = f"Did you mean {near[0]!r}?"
     return InputError(f"Unknown {kind} {show(name)}. {advice}")
-
-
-def refuse(what: str, got: object, expected: str, advice: str) -> NoReturn:
-    """Raise the four-part message. A string that is shown bare in `got` is given as `Said(...)`."""
-    shown = got.text if isinstance(got, Said) else show(got)
-    raise InputError(f"{what} must be {expected}, got {shown}. {advice}")
-
-
-class Said:
-    """A description that stands in a message without quotes."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-
-def unknown(what: str, got: str, known: Iterable[str]) -> NoReturn:
-    """Refuse a name that is not among the known ones, with the nearest ones as advice."""
-    raise unknown_name(what.removeprefix("The ").removeprefix("A ").removeprefix("An "), got, known)
