@@ -29,6 +29,7 @@ PUBLISHED = {
     "T1",
 }
 NAMES = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "sec4.2"]
+pytestmark = pytest.mark.slow  # `test_canned` draws and claims without computing
 
 
 @pytest.fixture(scope="module")

@@ -47,13 +47,16 @@ def test_settings_are_the_papers():
     )
 
 
-def test_all_start_from_one_field(results):
+@pytest.mark.slow
+def test_all_start_from_one_field(computed):
     starts = {
-        name: run.initial[0].tobytes() for name, run in results.items() if name.endswith("training")
+        name: run.initial[0].tobytes()
+        for name, run in computed.items()
+        if name.endswith("training")
     }
     assert len(set(starts.values())) == 1
-    for name, run in results.items():
-        assert abs(run.initial - results["Ising: training"].initial).max() == 0, name
+    for name, run in computed.items():
+        assert abs(run.initial - computed["Ising: training"].initial).max() == 0, name
 
 
 def test_marginals_and_amplifiers_are_those_of_the_row(figure):

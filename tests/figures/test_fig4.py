@@ -81,10 +81,11 @@ def test_settings_are_the_papers():
     assert [stimulus.nu for stimulus in found["t"].task.stimuli] == [3.0, 3.0]
 
 
-def test_training_and_prediction_start_alike(results):
+@pytest.mark.slow
+def test_training_and_prediction_start_alike(computed):
     for name in LAWS:
         np.testing.assert_array_equal(
-            results[name].initial[0], results[f"{name}, predicted"].initial[0]
+            computed[name].initial[0], computed[f"{name}, predicted"].initial[0]
         )
 
 

@@ -22,10 +22,11 @@ def test_settings_are_the_papers():
     assert (gaussian.method.learning_rate, gaussian.method.steps) == (0.05, 5000)
 
 
-def test_same_starts(results):
-    for name, run in results.items():
+@pytest.mark.slow
+def test_same_starts(computed):
+    for name, run in computed.items():
         np.testing.assert_array_equal(
-            run.initial, results["NLGP(100): training"].initial, err_msg=name
+            run.initial, computed["NLGP(100): training"].initial, err_msg=name
         )
 
 

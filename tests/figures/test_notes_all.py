@@ -11,6 +11,7 @@ from localfields.figures import all_figures
 NAMES = [name for name, figure in all_figures().items() if figure.group == "notes"]
 # What the notes show (note 1: Figs. 1–5, note 3: Fig. 1 and populations) and ask for.
 WANTED = {"gaussian", "flipping", "limits", "populations", "balance", "gabor", "gates", "reduced"}
+pytestmark = pytest.mark.slow  # `test_canned` draws and claims without computing
 
 
 @pytest.fixture(scope="module")

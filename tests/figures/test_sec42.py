@@ -30,11 +30,12 @@ def test_settings_are_the_papers():
     assert paper["many: training"].method.members == 280
 
 
-def test_other_data_from_the_same_starts(results):
-    np.testing.assert_array_equal(first_fields(2), results["training"].initial)
-    for name, run in results.items():
-        np.testing.assert_array_equal(run.initial, results["training"].initial, err_msg=name)
-    assert np.abs(results["training"].final - results["other data"].final).max() > 0
+@pytest.mark.slow
+def test_other_data_from_the_same_starts(computed):
+    np.testing.assert_array_equal(first_fields(2), computed["training"].initial)
+    for name, run in computed.items():
+        np.testing.assert_array_equal(run.initial, computed["training"].initial, err_msg=name)
+    assert np.abs(computed["training"].final - computed["other data"].final).max() > 0
 
 
 def peaks(results, name, sites):

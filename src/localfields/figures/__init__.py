@@ -1,4 +1,4 @@
-"""The figures of the paper and its working notes: one file each, with its settings, its drawing and its claims."""
+"""The figures of the paper and its working notes: one file each, with settings, drawing, claims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import Question as Question
 
 
 def all_figures() -> dict[str, PaperFigure]:
-    """Every `FIGURE` of this folder and of plugins, by name, in order: the paper's, the notes', those of our own."""
+    """Every `FIGURE` of this folder and of plugins by name: the paper's, the notes', our own."""
     import sys
 
     modules = [sys.modules[f"{__name__}.{name}"] for name in discover(__name__, __path__)]
@@ -22,7 +22,8 @@ def all_figures() -> dict[str, PaperFigure]:
         if isinstance(figure, PaperFigure):
             if figure.name in found:
                 raise InputError(
-                    f"There are two figures called `{figure.name}`, the second in {module.__name__}. Rename one."
+                    f"There are two figures called `{figure.name}`, the second in "
+                    f"{module.__name__}. Rename one."
                 )
             found[figure.name] = figure
     return dict(sorted(found.items(), key=lambda item: (GROUPS.index(item[1].group), item[0])))

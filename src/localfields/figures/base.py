@@ -1,4 +1,4 @@
-"""What a figure of the paper or its working notes is: experiments, how to draw them, what they claim or answer."""
+"""What a figure is: experiments, how to draw them, and what they claim or answer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Question:
 
 @dataclasses.dataclass(frozen=True)
 class Results(Mapping[str, Trajectory]):
-    """The stored runs of a figure by the names its experiments have, and the scale they were made at."""
+    """The runs of a figure by the names of its experiments, and the scale they were made at."""
 
     scale: Scale
     runs: Mapping[str, Trajectory]
@@ -125,7 +125,7 @@ class Named:
 
 @dataclasses.dataclass(frozen=True)
 class PaperFigure(Named):
-    """A figure of the paper, or of the working notes it grew from: experiments, and what is made of their results.
+    """A figure of the paper or its working notes: experiments, and what is made of their results.
 
     Args:
         name: As on the command line, such as fig5; one of the notes is called notes/ and a word.
@@ -136,7 +136,7 @@ class PaperFigure(Named):
         claims: The ledger rows that follow from results.
         experiments: What is to be run at a scale, by name.
         questions: What is asked, by the notes or by us, with the answers that follow from results.
-        extra: Whether it is of our own, of neither the paper nor the notes: made only when it is named.
+        extra: Whether it is our own, of neither the paper nor the notes: made only when named.
     """
 
     name: str
@@ -151,7 +151,7 @@ class PaperFigure(Named):
 
 
 def at(scale: Scale, *, paper: T, quick: T, tiny: T) -> T:
-    """The value a setting has at a scale: the paper's, one for a first look, and one that only exercises the code."""
+    """The value of a setting at a scale: the paper's, a first look, or enough to run the code."""
     return {"paper": paper, "quick": quick, "tiny": tiny}[scale]
 
 

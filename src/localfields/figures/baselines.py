@@ -1,4 +1,4 @@
-"""Beyond the paper: fields of a network beside those of methods that learn without labels, on six kinds of stimuli."""
+"""Beyond the paper: a network beside methods that learn without labels, on six stimuli."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..baselines import PCA, RBM, Autoencoder, Baseline, FastICA, SparseCoding
 from ..experiments import Experiment, Fit, Training
 from ..networks import SingleNeuron
 from ..plots._fields import draw_sheet, draw_stack
-from ..plots._style import EXTENDED, LOCALIZED, SMALL, new_figure
+from ..plots._style import EXTENDED, LOCALIZED, SMALL, finish, new_figure
 from ..stimuli import NLGP, EllipticalShell, ImagePatches, Ising, Kur, Stimulus
 from ..stimuli.preprocess import Center, ContrastNormalize
 from ..stimuli.preprocess import Scale as ScaleStep
@@ -82,7 +82,7 @@ def samples(scale: Scale) -> int:
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """Every method on every stimulus, named by both."""
     network = SingleNeuron(init_scale=0.01)
-    found = {}
+    runs = {}
     for name in STIMULI:
         task = task_of(name, scale)
         images = name == IMAGES
@@ -97,12 +97,12 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
             every=at(scale, paper=500, quick=100, tiny=5),
             quantities=("weights",),
         )
-        found[f"{NETWORK}, {name}"] = Experiment(task, network, training)
+        runs[f"{NETWORK}, {name}"] = Experiment(task, network, training)
         for method, baseline in methods(scale, task.stimuli[0].size).items():
-            found[f"{method}, {name}"] = Experiment(
+            runs[f"{method}, {name}"] = Experiment(
                 task, method=Fit(baseline, samples=samples(scale))
             )
-    return found
+    return runs
 
 
 def fields_of(results: Results, method: str, stimulus: str) -> np.ndarray:
@@ -131,7 +131,7 @@ def most(results: Results, method: str, stimulus: str) -> bool:
 
 
 def all_alike(results: Results, method: str, stimulus: str) -> bool:
-    """Whether a method without labels has but one field, many times over: its start and noise, not the stimulus."""
+    """Whether all fields of a method without labels are the same: it has learned nothing."""
     fields = fields_of(results, method, stimulus)
     rows = fields.reshape(len(fields), -1).astype(float)
     norms = np.linalg.norm(rows, axis=1)
@@ -143,12 +143,18 @@ def all_alike(results: Results, method: str, stimulus: str) -> bool:
 
 def kurtosis_of(task: Discrimination) -> str:
     """Excess kurtosis of a site, exact; of both classes where it differs."""
-    found = []
+    values = []
     for stimulus in task.stimuli:
         law = stimulus.marginal()
         value = float("nan") if law is None else float(law.excess_kurtosis)
-        found.append("∞" if np.isinf(value) else printed(value))
-    return ", ".join(dict.fromkeys(found))
+        values.append("∞" if np.isinf(value) else printed(value))
+    return ", ".join(dict.fromkeys(values))
+
+
+def label_row(ax: Any, text: str, x: float) -> None:
+    """Write the name of a row beside its first panel."""
+    place = {"transform": ax.transAxes, "rotation": 90, "ha": "center", "va": "center"}
+    ax.text(x, 0.5, text, fontsize=9, **place)
 
 
 def draw(results: Results) -> Any:
@@ -156,38 +162,27 @@ def draw(results: Results) -> Any:
     figure: Any = new_figure(12, 11.2)
     heights = [1.0] * len(METHODS) + [1.35]
     grid = figure.subplots(len(heights), len(STIMULI), height_ratios=heights)
-    for row, method in enumerate(METHODS):
-        for column, stimulus in enumerate(STIMULI):
-            ax, fields = grid[row, column], fields_of(results, method, stimulus)
+    for column, stimulus in enumerate(STIMULI):
+        for ax, method in zip(grid[:, column], METHODS, strict=False):
+            fields = fields_of(results, method, stimulus)
             draw_stack(ax, fields, shown=4) if fields.ndim == 2 else draw_sheet(ax, fields)
             part = share(results, method, stimulus)
-            words = f"IPR {np.median(ratios(results, method, stimulus)):.2f}, {100 * part:.0f} % localized"
-            if row == 0:
-                head = (
-                    f"{stimulus}\nexcess kurtosis {kurtosis_of(task_of(stimulus, results.scale))}"
-                )
-                ax.text(
-                    0.5, 1.3, head, transform=ax.transAxes, fontsize=9, ha="center", va="bottom"
-                )
-            ax.set_title(words, fontsize=SMALL, color=LOCALIZED if part > 0.5 else EXTENDED)
-        label = f"{method}\n({len(fields_of(results, method, HEAVY))} fields)"
-        grid[row, 0].text(
-            -0.16,
-            0.5,
-            label,
-            transform=grid[row, 0].transAxes,
-            fontsize=9,
-            rotation=90,
-            ha="center",
-            va="center",
-        )
-    for column, stimulus in enumerate(STIMULI):
+            ratio = np.median(ratios(results, method, stimulus))
+            color = LOCALIZED if part > 0.5 else EXTENDED
+            title = f"IPR {ratio:.2f}, {100 * part:.0f} % localized"
+            ax.set_title(title, fontsize=SMALL, color=color)
+        kurtosis = kurtosis_of(task_of(stimulus, results.scale))
+        place = {"transform": grid[0, column].transAxes, "ha": "center", "va": "bottom"}
+        head = f"{stimulus}\nexcess kurtosis {kurtosis}"
+        grid[0, column].text(0.5, 1.3, head, fontsize=9, **place)
         _draw_ratios(grid[-1, column], results, stimulus, labels=column == 0)
+    for row, method in enumerate(METHODS):
+        count = len(fields_of(results, method, HEAVY))
+        label_row(grid[row, 0], f"{method}\n({count} fields)", -0.16)
     return figure
 
 
 def _draw_ratios(ax: Any, results: Results, stimulus: str, labels: bool) -> None:
-
     generator = np.random.default_rng(0)  # only spreads points that would cover each other
     size = int(np.prod(results[f"{NETWORK}, {stimulus}"].shape))
     bound = localized_from(size)
@@ -197,13 +192,11 @@ def _draw_ratios(ax: Any, results: Results, stimulus: str, labels: bool) -> None
         colors = np.where(values > bound, LOCALIZED, EXTENDED)
         ax.scatter(np.maximum(values, 1 / size), height, s=7, c=colors.tolist(), alpha=0.6, lw=0)
     ax.axvline(bound, color="black", ls="--", lw=0.8)
-    ax.set(xscale="log", xlim=(0.9 / size, 1.1), ylim=(0.5 - len(METHODS), 0.5))
+    limits = {"xscale": "log", "xlim": (0.9 / size, 1.1), "ylim": (0.5 - len(METHODS), 0.5)}
+    finish(ax, xlabel="inverse participation ratio", **limits)
     ax.set_xticks((0.03, 0.1, 0.3, 1), ("0.03", "0.1", "0.3", "1"))
     ax.minorticks_off()
     ax.set_yticks(-np.arange(len(METHODS)), METHODS if labels else [""] * len(METHODS))
-    ax.set_xlabel("inverse participation ratio", fontsize=SMALL)
-    ax.tick_params(labelsize=SMALL)
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _where(results: Results, method: str, stimuli: Sequence[str] = STIMULI) -> str:
@@ -213,7 +206,8 @@ def _where(results: Results, method: str, stimuli: Sequence[str] = STIMULI) -> s
 
 def _numbers(results: Results, method: str, stimuli: Sequence[str] = STIMULI) -> str:
     parts = (
-        f"{name} {100 * share(results, method, name):.0f} % (IPR {spread(ratios(results, method, name))})"
+        f"{name} {100 * share(results, method, name):.0f} % (IPR "
+        f"{spread(ratios(results, method, name))})"
         for name in stimuli
     )
     return f"{method}: {'; '.join(parts)}"
@@ -229,18 +223,21 @@ def questions(results: Results) -> Sequence[Question]:
     others = [method for method in METHODS if method not in (NETWORK, ICA)]
     on_shell = [method for method in METHODS if most(results, method, SHELL)]
     on_images = [method for method in METHODS if most(results, method, IMAGES)]
-    how = f"share of fields with an IPR above 4/(N + 2), and mean ± deviation over fields; {samples(results.scale):,} "
-    how += (
-        "samples a method, one fit each; ten starts of a neuron"
-        if results.scale == "paper"
-        else "samples a method"
-    )
-    same = [f"{one} on {name}" for one in METHODS for name in laws if all_alike(results, one, name)]
+    how = "share of fields with an IPR above 4/(N + 2), and mean ± deviation over fields; "
+    how += f"{samples(results.scale):,} samples a method"
+    how += ", one fit each; ten starts of a neuron" if results.scale == "paper" else ""
+    same = [
+        f"{method} on {name}"
+        for method in METHODS
+        for name in laws
+        if all_alike(results, method, name)
+    ]
     return [
         Question(
             "BASE1",
             "paper, §4.4 and figure 6",
-            "Does ICA localize for either sign of the kurtosis, and the network for negative kurtosis alone?",
+            "Does ICA localize for either sign of the kurtosis, and the network for negative "
+            "kurtosis alone?",
             ("Yes. " if either and one_sign else "Not throughout. ")
             + f"Most fields of ICA are localized on {_where(results, ICA, laws)}; most neurons on "
             + f"{_where(results, NETWORK, laws)}.",
@@ -252,7 +249,7 @@ def questions(results: Results) -> Sequence[Question]:
             "ours",
             "And the other methods?",
             "Most fields are localized: "
-            + "; ".join(f"{one} on {_where(results, one, laws)}" for one in others)
+            + "; ".join(f"{method} on {_where(results, method, laws)}" for method in others)
             + "."
             + (
                 f" All fields are alike, so that nothing was learned: {'; '.join(same)}."
@@ -265,9 +262,12 @@ def questions(results: Results) -> Sequence[Question]:
         Question(
             "BASE3",
             "paper, §4.3",
-            "Does any of them localize on elliptical data, where only second-order structure has a direction?",
+            "Does any of them localize on elliptical data, where only second-order structure has "
+            "a direction?",
             f"Most fields of {', '.join(on_shell)} do." if on_shell else "None of them.",
-            "; ".join(f"{one} {100 * share(results, one, SHELL):.0f} %" for one in METHODS),
+            "; ".join(
+                f"{method} {100 * share(results, method, SHELL):.0f} %" for method in METHODS
+            ),
             how,
         ),
         Question(
@@ -275,7 +275,7 @@ def questions(results: Results) -> Sequence[Question]:
             "ours",
             "And on photographs?",
             f"Most fields of {', '.join(on_images)}." if on_images else "None of them.",
-            "; ".join(_numbers(results, one, (IMAGES,)) for one in METHODS),
+            "; ".join(_numbers(results, method, (IMAGES,)) for method in METHODS),
             how,
         ),
     ]
@@ -283,18 +283,18 @@ def questions(results: Results) -> Sequence[Question]:
 
 def setting(scale: Scale) -> str:
     """In words."""
-    found = experiments(scale)
-    training: Any = found[f"{NETWORK}, {HEAVY}"].method
-    of_images: Any = found[f"{NETWORK}, {IMAGES}"]
-    rest = "; ".join(repr(one) for one in methods(scale, 40).values())
+    runs = experiments(scale)
+    training: Any = runs[f"{NETWORK}, {HEAVY}"].method
+    of_images: Any = runs[f"{NETWORK}, {IMAGES}"]
+    rest = "; ".join(repr(baseline) for baseline in methods(scale, 40).values())
     return (
-        f"N = {found[f'{NETWORK}, {HEAVY}'].task.shape[0]}, ξ = {XI}; Ising J = {COUPLINGS}; images: patches "
-        f"{of_images.task.shape} of the two photographs of scikit-learn, sharp and blurred by {BLURS[1]:g} pixel, "
-        f"each of mean zero and one contrast. Network: one ReLU neuron without bias from {training.members} starts, "
-        f"telling the two lengthscales "
-        f"apart, learning rate {training.learning_rate:g}, {training.steps:,} steps, estimator {training.estimator} "
-        f"({of_images.method.estimator} on images). All others see {samples(scale):,} samples of both classes, without "
-        f"labels: {rest}."
+        f"N = {runs[f'{NETWORK}, {HEAVY}'].task.shape[0]}, ξ = {XI}; Ising J = {COUPLINGS}; "
+        f"images: patches {of_images.task.shape} of the two photographs of scikit-learn, sharp "
+        f"and blurred by {BLURS[1]:g} pixel, each of mean zero and one contrast. Network: one "
+        f"ReLU neuron without bias from {training.members} starts, telling the two lengthscales "
+        f"apart, learning rate {training.learning_rate:g}, {training.steps:,} steps, estimator "
+        f"{training.estimator} ({of_images.method.estimator} on images). All others see "
+        f"{samples(scale):,} samples of both classes, without labels: {rest}."
     )
 
 
@@ -302,9 +302,10 @@ FIGURE = PaperFigure(
     name="baselines",
     title="A network beside methods that learn without labels",
     caption=(
-        "Fields of every method (rows) on every stimulus (columns), chosen evenly from the most to the least localized "
-        "and each on its own scale: orange where localized, blue where not; images as pictures, red positive. Above "
-        "each: the median inverse participation ratio and the share of localized fields. Bottom: every field."
+        "Fields of every method (rows) on every stimulus (columns), chosen evenly from the most "
+        "to the least localized and each on its own scale: orange where localized, blue where "
+        "not; images as pictures, red positive. Above each: the median inverse participation "
+        "ratio and the share of localized fields. Bottom: every field."
     ),
     setting=setting,
     draw=draw,

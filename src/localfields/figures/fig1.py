@@ -1,4 +1,4 @@
-"""Figure 1 (right): receptive fields on a torus, of a committee and of independent component analysis."""
+"""Figure 1 (right): receptive fields on a torus, of a committee and of ICA."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import plots
 from ..baselines import FastICA
 from ..experiments import Experiment, Fit, Training
 from ..networks import Committee
-from ..plots._style import BLUE, GREEN, ORANGE, SMALL, new_figure
+from ..plots._style import BLUE, ORANGE, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
@@ -19,15 +19,16 @@ from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
 
 GAIN, HIDDEN, COMPONENTS = 100.0, 20, 80
 
-# Draws of `orbit` a step, both classes together; each stands for its 900 shifts and both signs. The variance of the
-# gradient is 0.64 of that of 10 000 independent draws at the start, 0.72 at step 1000 (`benchmarks/test_figures.py`).
+# Samples of `orbit` per step, both classes together; each stands for its 900 shifts and both signs.
+# The variance of the gradient is 0.64 of that of 10 000 independent samples at the start, and 0.72
+# at step 1000 (`benchmarks/test_figures.py`).
 DRAWS = 24
 SEEDS = 2  # one is drawn
 
 
 def task(shape: tuple[int, int], xi: tuple[float, float]) -> Discrimination:
     """Two lengthscales of nearly binary data, told apart."""
-    return Discrimination(*(NLGP(shape, xi=one, gain=GAIN) for one in xi))
+    return Discrimination(*(NLGP(shape, xi=lengthscale, gain=GAIN) for lengthscale in xi))
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
@@ -37,7 +38,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     components = at(scale, paper=COMPONENTS, quick=30, tiny=6)
     network = Committee(HIDDEN, activation="relu", bias="none", init_scale=0.01)
     baseline = FastICA(components, iterations=1000)
-    found = {}
+    runs = {}
     for seed in range(at(scale, paper=SEEDS, quick=1, tiny=1)):
         method = Training(
             learning_rate=at(scale, paper=3.0, quick=10.0, tiny=3.0),
@@ -50,9 +51,9 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
         )
         fit = Fit(baseline, samples=at(scale, paper=100_000, quick=20_000, tiny=1000), seed=seed)
         which = f", seed {seed}" if seed else ""
-        found[f"committee{which}"] = Experiment(task((side, side), (1.0, 2.0)), network, method)
-        found[f"ICA{which}"] = Experiment(task((side_ica, side_ica), (0.7, 0.5)), method=fit)
-    return found
+        runs[f"committee{which}"] = Experiment(task((side, side), (1.0, 2.0)), network, method)
+        runs[f"ICA{which}"] = Experiment(task((side_ica, side_ica), (0.7, 0.5)), method=fit)
+    return runs
 
 
 def draw(results: Results) -> Any:
@@ -69,10 +70,9 @@ def draw(results: Results) -> Any:
     ax.hist(ratio(ica), bins=30, color=ORANGE)
     ax.axvline(1, color="black", ls="--", lw=1, label="localized from here")
     ax.set_xlim(left=0)
-    ax.set_xlabel("inverse participation ratio, in units of the threshold", fontsize=SMALL)
-    ax.set_ylabel("components", fontsize=SMALL)
     ax.locator_params(axis="y", integer=True, nbins=5)
-    ax.legend(frameon=False, fontsize=SMALL)
+    xlabel = "inverse participation ratio, in units of the threshold"
+    finish(ax, "ours: every component", legend={}, xlabel=xlabel, ylabel="components")
 
     ax = axes[1, 1]
     size = np.prod(committee.shape)
@@ -80,12 +80,8 @@ def draw(results: Results) -> Any:
     ax.axhline(1, color="black", ls="--", lw=1)
     ax.set_xlim(0, committee.times[-1])
     ax.set_ylim(bottom=0)
-    ax.set_xlabel("flow time", fontsize=SMALL)
-    ax.set_ylabel("the same ratio", fontsize=SMALL)
-    for ax, name in zip(axes[1], ("every component", "every neuron in training"), strict=True):
-        ax.set_title(f"ours: {name}", fontsize=9, color=GREEN)
-        ax.tick_params(labelsize=SMALL)
-        ax.spines[["top", "right"]].set_visible(False)
+    title = "ours: every neuron in training"
+    finish(ax, title, xlabel="flow time", ylabel="the same ratio")
     return figure
 
 
@@ -95,15 +91,15 @@ def _title(name: str, run: Trajectory, what: str) -> str:
 
 
 def ratio(run: Trajectory) -> np.ndarray:
-    """Inverse participation ratio of the last fields over that from which a field counts as localized."""
+    """IPR of the last fields over that from which a field counts as localized."""
     return run.ipr[0, -1] / localized_from(int(np.prod(run.shape)))
 
 
 def claims(results: Results) -> Sequence[Claim]:
     """F1a and F1b, rows of ours: how many of the fields are localized."""
-    found = []
+    rows = []
     for id, name, what in (("F1a", "committee", "a committee"), ("F1b", "ICA", "ICA")):
-        runs = [results[one] for one in results if one.startswith(name)]
+        runs = [results[key] for key in results if key.startswith(name)]
         ratios = np.stack([run.ipr[0, -1] for run in runs])
         size = int(np.prod(runs[0].shape))
         local = ratios > localized_from(size)
@@ -112,32 +108,34 @@ def claims(results: Results) -> Sequence[Claim]:
             for run in runs
             if run.outcome[0].kind != "ok"
         ]
-        found.append(
+        rows.append(
             Claim(
                 id,
                 f"Fields of {what} localize in two dimensions",
                 "figure 1",
-                f"{spread(local.sum(axis=1), 1)} of {local.shape[1]} fields, IPR {spread(ratios, 4)}",
+                f"{spread(local.sum(axis=1), 1)} of {local.shape[1]} fields, IPR "
+                f"{spread(ratios, 4)}",
                 verdict(bool((local.mean(axis=1) > 0.5).all())),
-                f"Noise has an IPR of {3 / (size + 2):.4f}, one is localized from {localized_from(size):.4f} on; "
-                f"most must be.{''.join(ended)}",
+                f"Noise has an IPR of {3 / (size + 2):.4f}, one is localized from "
+                f"{localized_from(size):.4f} on; most must be.{''.join(ended)}",
                 f"final fields of {len(runs)} seeds, mean ± standard deviation",
             )
         )
-    return found
+    return rows
 
 
 def setting(scale: Scale) -> str:
     """In words."""
-    found = experiments(scale)
-    committee, fit = found["committee"], found["ICA"]
+    runs = experiments(scale)
+    committee, fit = runs["committee"], runs["ICA"]
     method: Any = committee.method
     ica: Any = fit.method
-    lattice, other = ("×".join(map(str, one.task.shape)) for one in (committee, fit))
+    lattice, other = ("×".join(map(str, experiment.task.shape)) for experiment in (committee, fit))
     return (
-        f"Committee: {lattice}, K = {HIDDEN}, ReLU, no biases, NLGP(100), ξ = (1, 2), initial variance 0.01·2/(N + K), "
-        f"learning rate {method.learning_rate:g}, {method.steps:,} steps; estimator orbit with {method.batch} draws "
-        f"(the paper: 10,000 independent draws). FastICA: {other}, NLGP(100), ξ = (0.7, 0.5), {ica.samples:,} samples, "
+        f"Committee: {lattice}, K = {HIDDEN}, ReLU, no biases, NLGP(100), ξ = (1, 2), initial "
+        f"variance 0.01·2/(N + K), learning rate {method.learning_rate:g}, {method.steps:,} "
+        f"steps; estimator orbit with {method.batch} draws (the paper: 10,000 independent draws). "
+        f"FastICA: {other}, NLGP(100), ξ = (0.7, 0.5), {ica.samples:,} samples, "
         f"{ica.baseline.components} components, parallel, whitened to unit variance."
     )
 
@@ -146,9 +144,10 @@ FIGURE = PaperFigure(
     name="fig1",
     title="Figure 1 (right): localized fields in two dimensions",
     caption=(
-        "Each picture is one receptive field, on its own scale, red positive and blue negative. Those of ICA and those "
-        "of the committee are small patches, at positions all over the torus. Ours, below: the inverse participation "
-        "ratio of every field, over the value from which a field counts as localized."
+        "Each picture is one receptive field, on its own scale, red positive and blue negative. "
+        "Those of ICA and those of the committee are small patches, at positions all over the "
+        "torus. Ours, below: the inverse participation ratio of every field, over the value from "
+        "which a field counts as localized."
     ),
     setting=setting,
     draw=draw,

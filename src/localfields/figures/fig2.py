@@ -1,4 +1,4 @@
-"""Figure 2: samples, covariance and marginal of the three data models; claims K1–K6 on their kurtosis."""
+"""Figure 2: samples, covariance and marginal of three data models; claims K1–K6 on kurtosis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .base import Claim, PaperFigure, Results, printed, rounds_to, verdict
 
 SITES, DRAWS = 100, 10_000
 
-# Long and short lengthscale of each model; the covariance and the marginal are drawn for the long one.
+# Long and short lengthscale of each; covariance and marginal are drawn for the long one.
 MODELS: dict[str, tuple[Stimulus, Stimulus]] = {
     "Ising": (Ising((SITES,), coupling=1.2), Ising((SITES,), coupling=0.3)),
     "NLGP(0.01)": (NLGP((SITES,), xi=5.0, gain=0.01), NLGP((SITES,), xi=1.0, gain=0.01)),
@@ -52,23 +52,23 @@ def draw(results: Results) -> Any:
 
 
 def sampled_kurtosis(k: float, repeats: int = 400, num: int = DRAWS) -> np.ndarray:
-    """Excess kurtosis of `num` independent Kur(k) values, many times over: what a figure's histogram would give."""
+    """Excess kurtosis of `num` independent Kur(k) values, many times over, as in a histogram."""
     generator = np.random.default_rng(round(1000 * k))
     law = Algebraic(k)
-    found = np.empty(repeats)
+    kurtosis = np.empty(repeats)
     for repeat in range(repeats):
         x = law.quantile(generator.random(num))
-        found[repeat] = np.mean(x**4) / np.mean(x**2) ** 2 - 3
-    return found
+        kurtosis[repeat] = np.mean(x**4) / np.mean(x**2) ** 2 - 3
+    return kurtosis
 
 
 def _sampled(k: float, published: float) -> str:
-    found = sampled_kurtosis(k)
-    low, middle, high = np.quantile(found, [0.05, 0.5, 0.95])
+    kurtosis = sampled_kurtosis(k)
+    low, middle, high = np.quantile(kurtosis, [0.05, 0.5, 0.95])
     return (
-        f"the excess kurtosis of {DRAWS:,} samples of Kur({k:g}), drawn {len(found)} times, has median {middle:.2f}, "
-        f"90% of it between {low:.2f} and {high:.2f}, and is at or below the published {published:g} in "
-        f"{np.mean(found <= published):.0%} of the cases"
+        f"the excess kurtosis of {DRAWS:,} samples of Kur({k:g}), drawn {len(kurtosis)} times, has "
+        f"median {middle:.2f}, 90% of it between {low:.2f} and {high:.2f}, and is at or below the "
+        f"published {published:g} in {np.mean(kurtosis <= published):.0%} of the cases"
     )
 
 
@@ -108,8 +108,8 @@ def claims(results: Results) -> Sequence[Claim]:
             "3.86",
             f"{kur5:.4f}",
             verdict(rounds_to(kur5, 3.86, 2)),
-            "The published value, an excess of 0.86, is one of samples, which mostly miss a heavy tail: "
-            f"{_sampled(5.0, 0.86)}.",
+            "The published value, an excess of 0.86, is one of samples, which mostly miss a "
+            f"heavy tail: {_sampled(5.0, 0.86)}.",
             exact,
         ),
         Claim(
@@ -147,12 +147,13 @@ FIGURE = PaperFigure(
     name="fig2",
     title="Figure 2: the data models",
     caption=(
-        "Samples at a long and a short lengthscale, covariance at the long one, and the marginal of each data model. "
-        "Blue curves are exact, orange are the samples. The covariances look alike; the marginals do not: two points, "
-        "a normal law, and a heavy tail."
+        "Samples at a long and a short lengthscale, covariance at the long one, and the marginal "
+        "of each data model. Blue curves are exact, orange are the samples. The covariances look "
+        "alike; the marginals do not: two points, a normal law, and a heavy tail."
     ),
     setting=lambda scale: (
-        f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; {DRAWS:,} samples."
+        f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; {DRAWS:,} "
+        "samples."
     ),
     draw=draw,
     claims=claims,

@@ -12,8 +12,7 @@ from .. import plots
 from ..analysis.compare import compare
 from ..experiments import Experiment, Solution, Training
 from ..networks import SingleNeuron
-from ..plots._fields import draw_over_time
-from ..plots._style import GRAY, GREEN, ORANGE, SMALL, add_time_bar, new_figure
+from ..plots._style import GRAY, ORANGE, add_time_bar, finish, new_figure
 from ..stimuli import NLGP, Ising, Kur, Stimulus
 from ..tasks import Discrimination
 from ..theory import Amplifier, EffectiveFlow, ExactIsing, Theory
@@ -42,10 +41,11 @@ class Row:
         return Discrimination(*self.classes)
 
 
-# The noise of `orbit` is that of the Fourier modes which the field has. Measured along a run, 900 draws a class have at
-# most a quarter of the gradient variance of a batch of 10 000, and as much as it (5.9 · 150/900 at most, on Kur(5)) in
-# the few modes of a wave (`benchmarks/test_figures.py` measures the sum). The paper's own noise is kept for Ising
-# data, where it can decide the position (§4.2).
+# The noise of `orbit` is that of the Fourier modes which the field has. Measured along a run, 900
+# samples per class have at most a quarter of the gradient variance of a batch of 10 000, and as
+# much as it (5.9 · 150/900 at most, on Kur(5)) in the few modes of a wave
+# (`benchmarks/test_figures.py`). The paper's own noise is kept for Ising data, where it can decide
+# the position (§4.2).
 ROWS: dict[str, Row] = {
     "Ising": Row(
         (Ising((SITES,), coupling=0.3), Ising((SITES,), coupling=0.7)),
@@ -56,8 +56,7 @@ ROWS: dict[str, Row] = {
         *("orbit", 1800, 10, "2.99"),
     ),
     "Kur(5)": Row(
-        (Kur((SITES,), xi=1.0, k=5.0), Kur((SITES,), xi=3.0, k=5.0)),
-        *("orbit", 1800, 10, "3.86"),
+        (Kur((SITES,), xi=1.0, k=5.0), Kur((SITES,), xi=3.0, k=5.0)), *("orbit", 1800, 10, "3.86")
     ),
 }
 
@@ -80,7 +79,7 @@ def trained(name: str, scale: Scale) -> Experiment:
 def solved(
     name: str, theory: Theory, scale: Scale, task: Discrimination | None = None
 ) -> Experiment:
-    """A flow from the fields that training starts from, at its records; of another task of that size where given."""
+    """A flow from the first fields of training at its records, of another task if given."""
     experiment = trained(name, scale)
     method = experiment.method
     assert isinstance(method, Training)
@@ -91,64 +90,53 @@ def solved(
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """For each row its training and three flows."""
-    found = {}
+    runs = {}
     for name, row in ROWS.items():
-        found[f"{name}: training"] = trained(name, scale)
-        found[f"{name}: Taylor"] = solved(name, EffectiveFlow(amplifier="taylor"), scale)
-        found[f"{name}: exact φ"] = solved(name, EffectiveFlow(), scale)
+        runs[f"{name}: training"] = trained(name, scale)
+        runs[f"{name}: Taylor"] = solved(name, EffectiveFlow(amplifier="taylor"), scale)
+        runs[f"{name}: exact φ"] = solved(name, EffectiveFlow(), scale)
         if name == "Ising":
-            found[f"{name}: best"] = solved(name, EXACT, scale)
+            runs[f"{name}: best"] = solved(name, EXACT, scale)
         else:  # normal data of the same covariance, for which eq. (5) is exact
-            clones = Discrimination(*(one.gaussian_clone() for one in row.classes))
-            found[f"{name}: best"] = solved(name, EffectiveFlow(), scale, clones)
-    return found
+            clones = Discrimination(*(stimulus.gaussian_clone() for stimulus in row.classes))
+            runs[f"{name}: best"] = solved(name, EffectiveFlow(), scale, clones)
+    return runs
 
 
 def draw(results: Results) -> Any:
-    """Three rows: marginal, amplifier, training and the flow of the Taylor φ as published, then two flows of ours."""
+    """Three rows: marginal, amplifier, training and Taylor flow as published, two flows of ours."""
     figure = new_figure(12, 6.4)
     axes = figure.subplots(3, 6, width_ratios=(0.8, 0.9, 1.1, 1.1, 1.1, 1.1))
     for number, (name, row) in enumerate(ROWS.items()):
         law = row.classes[1].marginal()
         assert law is not None
-        plots.density(law, ax=axes[number, 0])
-        if legend := axes[number, 0].get_legend():
+        ax = plots.density(law, ax=axes[number, 0])
+        if legend := ax.get_legend():
             legend.remove()
-        axes[number, 0].set_ylabel(name, fontsize=10)
-        axes[number, 0].set_yticks([])
+        ax.set_ylabel(name, fontsize=10)
+        ax.set_yticks([])
         if number:
-            axes[number, 0].set_xlim(-4.5, 4.5)
+            ax.set_xlim(-4.5, 4.5)
         _draw_amplifier(axes[number, 1], row, legend=number == 0)
         _draw_flows(axes[number, 2:], results, name)
-    for ax in axes.flat:
-        ax.tick_params(labelsize=SMALL)
-        ax.spines[["top", "right"]].set_visible(False)
     for ax in axes[:2].flat:
         ax.set_xlabel("")
-    for ax, text in zip(
-        axes[0], ("marginal", "amplifier φ", "training", "eq. (5), Taylor φ"), strict=False
-    ):
-        ax.set_title(text, fontsize=9)
-    ours = {"eq. (5), exact φ": axes[0, 4], "exact flow": axes[0, 5], "normal data": axes[1, 5]}
-    for text, ax in ours.items():
-        ax.set_title(f"ours: {text}", fontsize=9, color=GREEN)
-    axes[1, 0].legend(
-        *_key(axes[1, 0]),
-        frameon=False,
-        fontsize=7,
-        loc="upper left",
-        borderaxespad=0,
-        handlelength=1,
-    )
-    for ax in axes[2, 2:]:
-        ax.set_xlabel("site", fontsize=9)
-    until = float(results["Ising: training"].times[-1])
-    add_time_bar(figure, axes[:, 5], until)
+    titles = ("marginal", "amplifier φ", "training", "eq. (5), Taylor φ")
+    titles += ("ours: eq. (5), exact φ", "ours: exact flow")
+    for ax, title in zip(axes[0], titles, strict=True):
+        finish(ax, title)
+    finish(axes[1, 5], "ours: normal data")
+    # The filled curve is the marginal itself; only the line of normal data needs a name.
+    lines, labels = axes[1, 0].get_legend_handles_labels()
+    normal = labels.index("normal")
+    style = {"frameon": False, "fontsize": 7, "borderaxespad": 0, "handlelength": 1}
+    axes[1, 0].legend([lines[normal]], ["normal"], loc="upper left", **style)
+    add_time_bar(figure, axes[:, 5], float(results["Ising: training"].times[-1]))
     return figure
 
 
 def _draw_amplifier(ax: Any, row: Row, legend: bool) -> None:
-    """φ on [−1, 1] with the straight line of normal data and the third-order Taylor polynomial, as in the paper."""
+    """φ on [−1, 1] with the line of normal data and the third-order Taylor polynomial."""
     law = row.classes[1].marginal()
     assert law is not None
     amplifier, a = Amplifier(law), np.linspace(-1, 1, 401)
@@ -157,26 +145,12 @@ def _draw_amplifier(ax: Any, row: Row, legend: bool) -> None:
     ax.plot(a, SLOPE * a, color=GRAY, lw=1.2, ls="--", label="normal")
     ax.plot(a, amplifier(a), color="black", lw=1.6, label="exact")
     ax.plot(a, amplifier.taylor(3)(a), color=ORANGE, lw=1.1, label="Taylor")
-    ax.set_xlabel("a", fontsize=9)
-    ax.set_ylim(-1.15, 1.15)
     exact = f"{law.kurtosis:.4f}" if row.published_kurtosis != "1.00" else f"{law.kurtosis:.2f}"
-    words = f"κ = {exact}\n(paper {row.published_kurtosis})"
-    ax.text(0.98, 0.04, words, transform=ax.transAxes, ha="right", va="bottom", fontsize=7.5)
-    if legend:
-        ax.legend(
-            frameon=False,
-            fontsize=7,
-            loc="upper left",
-            handlelength=1.2,
-            borderaxespad=0.1,
-            labelspacing=0.2,
-        )
-
-
-def _key(ax: Any) -> Any:
-    """Only the line of normal data: the filled curve is the law itself."""
-    lines, labels = ax.get_legend_handles_labels()
-    return [lines[labels.index("normal")]], ["normal"]
+    text = f"κ = {exact}\n(paper {row.published_kurtosis})"
+    ax.text(0.98, 0.04, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=7.5)
+    style = {"fontsize": 7, "loc": "upper left", "handlelength": 1.2}
+    style |= {"borderaxespad": 0.1, "labelspacing": 0.2}
+    finish(ax, legend=style if legend else None, xlabel="a", ylim=(-1.15, 1.15))
 
 
 def _draw_flows(axes: Any, results: Results, name: str) -> None:
@@ -184,18 +158,17 @@ def _draw_flows(axes: Any, results: Results, name: str) -> None:
     limits = []
     for ax, kind in zip(axes, ("training", "Taylor", "exact φ", "best"), strict=True):
         run = results[f"{name}: {kind}"]
-        draw_over_time(ax, run.weights[0, :, 0], run.times)
-        words = f"IPR {_last_ipr(run)[0]:.2f}" + (
-            f", peak at {run.peak[0, -1, 0]}" if name == "Ising" else ""
-        )
-        ax.text(0.99, 0.98, words, transform=ax.transAxes, ha="right", va="top", fontsize=7.5)
+        plots.fields(run, ax=ax).set_ylabel("")
+        peak = f", peak at {run.peak[0, -1, 0]}" if name == "Ising" else ""
+        text = f"IPR {_last_ipr(run)[0]:.2f}{peak}"
+        ax.text(0.99, 0.98, text, transform=ax.transAxes, ha="right", va="top", fontsize=7.5)
         limits.append(ax.get_ylim())
     low, high = min(limit[0] for limit in limits), max(limit[1] for limit in limits)
     for ax in axes:
         ax.set_ylim(low, high + 0.12 * (high - low))
     for ax in axes[1:]:
         ax.set_yticklabels([])
-    axes[0].set_ylabel("weight", fontsize=9)
+    axes[0].set_ylabel("weight")
 
 
 def _last_ipr(run: Trajectory) -> np.ndarray:
@@ -231,7 +204,9 @@ def _agreement(results: Results, threshold: float) -> Claim:
     same, cosine = {}, {}
     for name in ROWS:
         run = results[f"{name}: training"]
-        kinds = [_last_ipr(one) > threshold for one in (run, results[f"{name}: Taylor"])]
+        kinds = [
+            _last_ipr(trajectory) > threshold for trajectory in (run, results[f"{name}: Taylor"])
+        ]
         same[name] = int((kinds[0] == kinds[1]).sum())
         for kind in ("Taylor", "exact φ"):
             comparison = compare(run, results[f"{name}: {kind}"])
@@ -246,7 +221,8 @@ def _agreement(results: Results, threshold: float) -> Claim:
     ]
     return Claim(
         "L2",
-        "Eq. (5) with the Taylor φ gives fields of the same kind as training: localized on Ising data, not on others",
+        "Eq. (5) with the Taylor φ gives fields of the same kind as training: localized on Ising "
+        "data, not on others",
         "yes, in all three",
         ", ".join(f"{name} {number} of {count[name]}" for name, number in same.items()),
         verdict(same == count),
@@ -255,10 +231,11 @@ def _agreement(results: Results, threshold: float) -> Claim:
             f"{name} {cosine[name, 'Taylor']:.2f} (exact φ {cosine[name, 'exact φ']:.2f})"
             for name in ROWS
         )
-        + f". On Ising data the bump of eq. (5) is broader, IPR {ising[1]} (exact φ {ising[2]}) beside {ising[0]} in "
-        f"training and {ising[3]} under the exact flow, as its central limit fails for a field on few sites. On Kur(5) "
-        f"the share of the flat mode is {flat[0]} in training, {flat[1]} under the Taylor φ, which bends further below "
-        f"the line of normal data than the exact φ ({flat[2]}).",
+        + f". On Ising data the bump of eq. (5) is broader, IPR {ising[1]} (exact φ {ising[2]}) "
+        f"beside {ising[0]} in training and {ising[3]} under the exact flow, as its central limit "
+        f"fails for a field on few sites. On Kur(5) the share of the flat mode is {flat[0]} in "
+        f"training, {flat[1]} under the Taylor φ, which bends further below the line of normal "
+        f"data than the exact φ ({flat[2]}).",
         f"localized or not (IPR above {threshold:.3f}) at the last record, training against flow",
     )
 
@@ -274,14 +251,15 @@ def _flatness(run: Trajectory) -> float:
 def setting(scale: Scale) -> str:
     """In words."""
     methods = [trained(name, scale).method for name in ("Ising", "Kur(5)")]
-    ising, other = (one for one in methods if isinstance(one, Training))
-    least = ", of whose gradient variance it has at most a quarter, and about as much in the few modes of a wave"
-    share = least if scale == "paper" else ""
+    ising, other = (method for method in methods if isinstance(method, Training))
+    share = ", of whose gradient variance it has at most a quarter, and about as much in the few "
+    share = f"{share}modes of a wave" if scale == "paper" else ""
     return (
-        f"N = {SITES}, one ReLU neuron, init_scale 0.001, learning rate {LEARNING_RATE}, {ising.steps} steps, one "
-        f"common initial field. Ising J = (0.3, 0.7), estimator independent, batch {ising.batch}, {ising.members} "
-        f"starts behind the claims; NLGP(0.01) and Kur(5) ξ = (1, 3), estimator orbit with {other.batch // 2} draws a "
-        f"class, {other.members} starts (the paper: batch 10 000{share})."
+        f"N = {SITES}, one ReLU neuron, init_scale 0.001, learning rate {LEARNING_RATE}, "
+        f"{ising.steps} steps, one common initial field. Ising J = (0.3, 0.7), estimator "
+        f"independent, batch {ising.batch}, {ising.members} starts behind the claims; NLGP(0.01) "
+        f"and Kur(5) ξ = (1, 3), estimator orbit with {other.batch // 2} draws a class, "
+        f"{other.members} starts (the paper: batch 10 000{share})."
     )
 
 
@@ -289,14 +267,15 @@ FIGURE = PaperFigure(
     name="fig3",
     title="Figure 3: one neuron on three data models",
     caption=(
-        "Only data with two values a site (Ising, top) lets the field of a neuron shrink to one place; on nearly "
-        "normal and on heavy-tailed data it becomes a smooth wave and in the end nearly flat, as eq. (5) predicts. "
-        "From the left: the marginal; the amplifier φ with its third-order Taylor polynomial and the line of normal "
-        "data; a field in training; and under eq. (5) with the Taylor φ, from the same start. The kurtosis κ is exact; "
-        "the printed 3.86 of Kur(5) is a value of samples, which mostly miss the tail. Ours, with green titles: eq. "
-        "(5) with the exact φ; the exact flow on Ising data; and for the others the flow of normal data with the same "
-        "covariance. The first start of all is shown; how often eq. (5) tells the site of the peak is the matter of "
-        "§4.2."
+        "Only data with two values a site (Ising, top) lets the field of a neuron shrink to one "
+        "place; on nearly normal and on heavy-tailed data it becomes a smooth wave and in the "
+        "end nearly flat, as eq. (5) predicts. From the left: the marginal; the amplifier φ with "
+        "its third-order Taylor polynomial and the line of normal data; a field in training; and "
+        "under eq. (5) with the Taylor φ, from the same start. The kurtosis κ is exact; the "
+        "printed 3.86 of Kur(5) is a value of samples, which mostly miss the tail. Ours, with "
+        "green titles: eq. (5) with the exact φ; the exact flow on Ising data; and for the "
+        "others the flow of normal data with the same covariance. The first start of all is "
+        "shown; how often eq. (5) tells the site of the peak is the matter of §4.2."
     ),
     setting=setting,
     draw=draw,

@@ -12,7 +12,17 @@ from ..analysis.sinusoid import SinusoidFit, fit_sinusoid
 from ..experiments import Experiment, Solution, Training
 from ..networks import SingleNeuron
 from ..plots._fields import draw_over_time
-from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, add_time_bar, new_figure, time_colors
+from ..plots._style import (
+    BLUE,
+    GRAY,
+    GREEN,
+    ORANGE,
+    SMALL,
+    add_time_bar,
+    finish,
+    new_figure,
+    time_colors,
+)
 from ..stimuli import EllipticalExtreme, EllipticalShell, StudentT
 from ..tasks import Discrimination
 from ..theory import LinearResponse, winning_mode
@@ -72,54 +82,43 @@ FEWER, SEEDS_OF_FEWER = 10, 4  # a tenth of the draws, in the runs that show wha
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
-    """Training at the paper's batch and at a tenth of it, and the predicted flow from the same starts."""
-    found = {}
+    """Training at the paper's batch and a tenth of it, and the flow from the same starts."""
+    experiments_by_name = {}
     for name, law in LAWS.items():
-        whole = (law.rate, law.steps, law.batch)
-        rate, steps, batch = at(scale, paper=whole, quick=law.quick, tiny=(law.rate, 20, 20))
+        published = (law.rate, law.steps, law.batch)
+        rate, steps, batch = at(scale, paper=published, quick=law.quick, tiny=(law.rate, 20, 20))
         seeds = at(scale, paper=law.seeds, quick=1, tiny=1)
-        # One experiment a seed, not one of many members: these are the longest runs, and so they share the cores.
+        # One experiment per seed, not one of many members: the longest runs share the cores.
         runs = {f"{name}, seed {seed}" if seed else name: (batch, 1, seed) for seed in range(seeds)}
-        runs[f"{name}, fewer draws"] = (
-            batch
-            // at(scale, paper=FEWER, quick=FEWER, tiny=1),  # tiny: the same run, already compiled
-            at(scale, paper=SEEDS_OF_FEWER, quick=1, tiny=1),
-            0,
-        )
+        part = at(scale, paper=FEWER, quick=FEWER, tiny=1)  # tiny: the same run, already compiled
+        members = at(scale, paper=SEEDS_OF_FEWER, quick=1, tiny=1)
+        runs[f"{name}, fewer draws"] = (batch // part, members, 0)
         for which, (draws, members, seed) in runs.items():
-            more: dict[str, Any] = {
-                "members": members,
-                "every": max(1, steps // 100),
-                "quantities": ("weights",),
-            }
             method = Training(
                 learning_rate=rate,
                 steps=steps,
                 batch=draws,
+                members=members,
                 estimator="independent",
+                every=max(1, steps // 100),
+                quantities=("weights",),
                 seed=seed,
-                **more,
             )
-            found[which] = Experiment(law.task, NETWORK, method)
+            experiments_by_name[which] = Experiment(law.task, NETWORK, method)
         times = np.linspace(0, rate * steps, 101)
         flow = Solution(
             LinearResponse(), times=times, members=at(scale, paper=STARTS, quick=STARTS, tiny=4)
         )
-        found[f"{name}, predicted"] = Experiment(law.task, NETWORK, flow)
-    return found
+        experiments_by_name[f"{name}, predicted"] = Experiment(law.task, NETWORK, flow)
+    return experiments_by_name
 
 
 def all_seeds(results: Results, name: str) -> Trajectory:
     """The runs at the paper's batch as one ensemble."""
-    runs = [results[one] for one in results if one == name or one.startswith(f"{name}, seed ")]
-    series = {"weights": np.concatenate([run.weights for run in runs])}
-    return dataclasses.replace(
-        runs[0],
-        series=series,
-        initial=series["weights"][:, 0],
-        final=series["weights"][:, -1],
-        events={},
-    )
+    runs = [results[key] for key in results if key == name or key.startswith(f"{name}, seed ")]
+    weights = np.concatenate([run.weights for run in runs])
+    ends = {"initial": weights[:, 0], "final": weights[:, -1]}
+    return dataclasses.replace(runs[0], series={"weights": weights}, events={}, **ends)
 
 
 def errors(run: Trajectory, share: float = 1.0) -> np.ndarray:
@@ -136,35 +135,28 @@ def draw(results: Results) -> Any:
     upper, lower = figure.subplots(2, 3, height_ratios=(1.5, 1))
     sites = np.linspace(0, SITES - 1, 400)
     for ax, below, (name, law) in zip(upper, lower, LAWS.items(), strict=True):
-        run, fewer, flow = (
-            all_seeds(results, name),
-            *(results[f"{name}, {one}"] for one in ("fewer draws", "predicted")),
-        )
+        run = all_seeds(results, name)
+        fewer, flow = (results[f"{name}, {kind}"] for kind in ("fewer draws", "predicted"))
         draw_over_time(ax, run.weights[0, :, 0], run.times / run.times[-1])
         fit = fit_sinusoid(run.final[0, 0])
         ax.plot(sites, fit.curve(sites), color="red", ls="--", lw=2.2, zorder=4)
         ax.plot(flow.final[0, 0], color=GREEN, ls="-.", lw=1.8, zorder=5)
-        ax.set_title(
-            f"{law.title}\nerror of the fit {100 * fit.error:.2f} % (paper {law.published:.2f} %)",
-            fontsize=9,
-        )
+        error = f"error of the fit {100 * fit.error:.2f} % (paper {law.published:.2f} %)"
+        ax.set_title(f"{law.title}\n{error}", fontsize=9)
         ax.set_xlabel("site i")
-        for which, one, color in (("paper's batch", run, BLUE), ("a tenth of it", fewer, ORANGE)):
-            for number, error in enumerate(errors(one)):
-                label = f"ours: {which}" if number == 0 else None
-                below.plot(one.times[1:], error, color=color, lw=0.8, alpha=0.8, label=label)
-        below.plot(
-            flow.times[1:],
-            errors(flow.members(slice(1)))[0],
-            color=GREEN,
-            ls="-.",
-            lw=1.4,
-            label="ours: predicted flow",
-        )
+        for batch, runs, color in (
+            ("paper's batch", run, BLUE),
+            ("a tenth of it", fewer, ORANGE),
+        ):
+            for number, error in enumerate(errors(runs)):
+                label = None if number else f"ours: {batch}"
+                below.plot(runs.times[1:], error, color=color, lw=0.8, alpha=0.8, label=label)
+        first = errors(flow.members(slice(1)))[0]
+        style = {"color": GREEN, "ls": "-.", "lw": 1.4, "label": "ours: predicted flow"}
+        below.plot(flow.times[1:], first, **style)
         below.axhline(law.published, color="red", ls="--", lw=1, label="published", zorder=0)
-        below.set(yscale="log", ylim=(0.1, 130), xlabel="flow time")
-        below.tick_params(labelsize=SMALL)
-        below.spines[["top", "right"]].set_visible(False)
+        below.grid(axis="y", color=GRAY, lw=0.3, alpha=0.5)
+        finish(below, yscale="log", ylim=(0.1, 130), xlabel="flow time")
     upper[0].set_ylabel("weight $w_i$")
     lower[0].set_ylabel("error of the fit, %")
     lower[2].legend(frameon=False, fontsize=SMALL, loc="lower right", labelspacing=0.3)
@@ -173,16 +165,9 @@ def draw(results: Results) -> Any:
         "sinusoid fitted to the end": Line2D([], [], color="red", ls="--", lw=2.2),
         "ours: predicted, no fit": Line2D([], [], color=GREEN, ls="-.", lw=1.8),
     }
-    more: dict[str, Any] = {
-        "frameon": False,
-        "fontsize": SMALL + 1,
-        "loc": "outside upper center",
-        "ncols": 3,
-    }
-    figure.legend(list(shown.values()), list(shown), **more)
+    style = {"frameon": False, "fontsize": SMALL + 1, "ncols": 3}
+    figure.legend(list(shown.values()), list(shown), loc="outside upper center", **style)
     add_time_bar(figure, upper, 1.0, "share of the time")
-    for ax in lower:
-        ax.grid(axis="y", color=GRAY, lw=0.3, alpha=0.5)
     return figure
 
 
@@ -194,19 +179,19 @@ def claims(results: Results) -> Sequence[Claim]:
 def _fit(results: Results) -> Claim:
     measured, reasons, good = [], [], []
     for name, law in LAWS.items():
-        found, fewer = (
+        late, fewer = (
             errors(one, LATE) for one in (all_seeds(results, name), results[f"{name}, fewer draws"])
         )
         flow = errors(results[f"{name}, predicted"], 0)
-        low, high = found.min(), found.max()
+        low, high = late.min(), late.max()
         good.append(bool(low <= law.published <= high))
-        measured.append(f"{spread(found)} %")
-        at_end = ", ".join(printed(one) for one in found[:, -1])
-        ratio = printed(fewer.mean() / found.mean(), 1)
+        measured.append(f"{spread(late)} %")
+        at_end = ", ".join(printed(one) for one in late[:, -1])
+        ratio = printed(fewer.mean() / late.mean(), 1)
         reasons.append(
-            f"{law.title}: from {printed(low, 1)} to {printed(high, 1)} % over the last {LATE:.0%} of training, "
-            f"{at_end} % at its end; {ratio} times as much with a tenth of the draws; at most "
-            f"{flow.max():.1g} % in the predicted flow"
+            f"{law.title}: from {printed(low, 1)} to {printed(high, 1)} % over the last "
+            f"{LATE:.0%} of training, {at_end} % at its end; {ratio} times as much with a tenth "
+            f"of the draws; at most {flow.max():.1g} % in the predicted flow"
         )
     inside = "holds each published value" if all(good) else "does not hold every published value"
     return Claim(
@@ -215,15 +200,15 @@ def _fit(results: Results) -> Claim:
         ", ".join(f"{law.published:.2f} %" for law in LAWS.values()),
         ", ".join(measured),
         verdict(all(good)),
-        "The predicted fields are sinusoids without any error; what is left is noise of the finite batch, which never "
-        f"comes to rest, and whose range {inside}. {'. '.join(reasons)}.",
-        "fit with free frequency, amplitude, phase and offset to runs at the paper's batch of independent draws; mean "
-        "and standard deviation over seeds and late records",
+        "The predicted fields are sinusoids without any error; what is left is noise of the "
+        f"finite batch, which never comes to rest, and whose range {inside}. {'. '.join(reasons)}.",
+        "fit with free frequency, amplitude, phase and offset to runs at the paper's batch of "
+        "independent draws; mean and standard deviation over seeds and late records",
     )
 
 
 def _remarks(results: Results) -> Claim:
-    """Whether the field on t(3) has one period and no intercept, and that on the shell is constant at 0.04."""
+    """Whether the field on t(3) has one period and no intercept, that on the shell is 0.04."""
     t, shell = (all_seeds(results, name) for name in ("t", "shell"))
     wave = fit_sinusoid(t.final[:, 0])
     flow = results["t, predicted"]
@@ -238,26 +223,29 @@ def _remarks(results: Results) -> Claim:
     }
     return Claim(
         "E1b",
-        "The field on t(3) has one period and intercept zero; that on the shell is nearly constant at −0.04",
+        "The field on t(3) has one period and intercept zero; that on the shell is nearly "
+        "constant at −0.04",
         "remarks in §4.3",
         f"t(3): {_range(wave.frequency)} periods, offset {_range(wave.offset, 3)}, amplitude "
         f"{_range(wave.amplitude, 3)}; shell: level ±{spread(level, 4)}",
         verdict(constant and bool(centered(wave).any())),
-        f"On the shell the predicted end is constant at ±{end.amplitude:.4f}; its sign is a matter of the start. On "
-        "t(3) a constant is the only stable end as well, onto which a wave of one period decays at a rate of "
-        f"{-winning_mode(LAWS['t'].task).rate(1):.3f}. In the predicted flow {int(centered(predicted).sum())} of "
-        f"{len(flow.final)} starts end with a wave larger than its offset, and that of the run shown ends with "
-        f"amplitude {printed(predicted.amplitude[0], 3)} and offset {printed(predicted.offset[0], 3)}. A wave at the "
-        "end of training is the work of rare huge draws of a law whose fourth moment, and with it the variance of the "
-        "gradient, is infinite: in the second half, from one of a hundred records to the next, the field moves by up "
-        f"to {jump(t):.0%} of its length ({jump(shell):.0%} on the shell). With a tenth of the "
-        f"draws {_of(noisy['t'])} fields on t(3) end as such waves, and {_of(noisy['shell'])} on the shell.",
+        f"On the shell the predicted end is constant at ±{end.amplitude:.4f}; its sign is a "
+        "matter of the start. On t(3) a constant is the only stable end as well, onto which a "
+        f"wave of one period decays at a rate of {-winning_mode(LAWS['t'].task).rate(1):.3f}. In "
+        f"the predicted flow {int(centered(predicted).sum())} of {len(flow.final)} starts end "
+        "with a wave larger than its offset, and that of the run shown ends with amplitude "
+        f"{printed(predicted.amplitude[0], 3)} and offset {printed(predicted.offset[0], 3)}. A "
+        "wave at the end of training is the work of rare huge draws of a law whose fourth "
+        "moment, and with it the variance of the gradient, is infinite: in the second half, from "
+        f"one of a hundred records to the next, the field moves by up to {jump(t):.0%} of its "
+        f"length ({jump(shell):.0%} on the shell). With a tenth of the draws {_of(noisy['t'])} "
+        f"fields on t(3) end as such waves, and {_of(noisy['shell'])} on the shell.",
         "fits to the stored runs; closed form of the steady states",
     )
 
 
 def jump(run: Trajectory) -> float:
-    """The largest move from one record to the next in the second half of training, in units of the field's length."""
+    """The largest relative move between records in the second half of training."""
     fields = run.weights[:, run.weights.shape[1] // 2 :, 0]
     moves = np.linalg.norm(np.diff(fields, axis=1), axis=2)
     return float((moves / np.linalg.norm(fields[:, :-1], axis=2)).max())
@@ -279,18 +267,19 @@ def _range(values: np.ndarray, digits: int = 2) -> str:
 
 def setting(scale: Scale) -> str:
     """In words."""
-    each, found = [], experiments(scale)
+    each, runs = [], experiments(scale)
     for name, law in LAWS.items():
-        method = found[name].method
+        method = runs[name].method
         assert isinstance(method, Training)
         seeds = at(scale, paper=law.seeds, quick=1, tiny=1)
         each.append(
-            f"{law.title}: lr {method.learning_rate:g}, {method.steps:,} steps, batch {method.batch:,}, "
-            f"{seeds} seed{'s' if seeds > 1 else ''}"
+            f"{law.title}: lr {method.learning_rate:g}, {method.steps:,} steps, batch "
+            f"{method.batch:,}, {seeds} seed{'s' if seeds > 1 else ''}"
         )
     return (
-        f"N = {SITES}, one ReLU neuron, ξ = {XI}, init_scale 0.001. {'; '.join(each)}. Estimator independent, as in "
-        "the paper, because its noise is what is measured; a tenth of the draws for comparison."
+        f"N = {SITES}, one ReLU neuron, ξ = {XI}, init_scale 0.001. {'; '.join(each)}. Estimator "
+        "independent, as in the paper, because its noise is what is measured; a tenth of the "
+        "draws for comparison."
     )
 
 
@@ -298,11 +287,12 @@ FIGURE = PaperFigure(
     name="fig4",
     title="Figure 4: no localization on elliptical data",
     caption=(
-        "Whatever the radial law, the field becomes a sinusoid: one period on t(3), a constant on the others. Red "
-        "dashes are fitted to the last field, as in the paper. Ours: the field that theory predicts from the same "
-        "start at the same time, without any fit, which is a sinusoid to many digits (green); and below, the error of "
-        "the fit over time, which stays at a level that the batch decides. On t(3) huge draws strike the field now "
-        "and then."
+        "Whatever the radial law, the field becomes a sinusoid: one period on t(3), a constant "
+        "on the others. Red dashes are fitted to the last field, as in the paper. Ours: the "
+        "field that theory predicts from the same start at the same time, without any fit, which "
+        "is a sinusoid to many digits (green); and below, the error of the fit over time, which "
+        "stays at a level that the batch decides. On t(3) huge draws strike the field now and "
+        "then."
     ),
     setting=setting,
     draw=draw,

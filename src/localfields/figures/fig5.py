@@ -31,9 +31,10 @@ class Family:
     Args:
         name: As in the figure.
         values: Gains g, or orders k.
-        seeds: Starts of each, by scale; below the paper's all families have as many members, and share programs.
-        draws: Of `orbit` a step. For the gradient variance of 5000 independent draws it takes at most 37 on NLGP and 66
-            on Kur (the heavy tail of Kur(4.1) asks for it), at the start, on the way and at the end.
+        seeds: Starts of each value by scale. Below the paper's scale all families have as many
+            members, and share compiled programs.
+        draws: Samples of `orbit` per step. The gradient variance of 5000 independent samples takes
+            at most 37 on NLGP and 66 on Kur (the heavy tail of Kur(4.1)) along a run.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Family:
 
 
 def gain_of(kurtosis: float) -> float:
-    """The gain at which NLGP has a kurtosis, to four digits: enough here, and one number on every machine."""
+    """The gain at which NLGP has a kurtosis, to four digits: the same on every machine."""
     from scipy.optimize import brentq
 
     gain = brentq(lambda g: ErfNormal(g).excess_kurtosis - kurtosis, 0.01, 100.0)
@@ -77,7 +78,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     """Training of both families, and the effective flow from the same starts for the same time."""
     rate = at(scale, paper=RATE, quick=0.5, tiny=RATE)
     steps = at(scale, paper=STEPS, quick=600, tiny=20)
-    found = {}
+    runs = {}
     for name, family in FAMILIES.items():
         seeds = family.seeds[scale]
         starts = tuple(range(seeds)) * len(family.values)  # the same for every value
@@ -91,119 +92,85 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
             every=steps // 20,
             quantities=("ipr",),
         )
-        found[name] = Experiment(family.task(seeds), NETWORK, method)
+        runs[name] = Experiment(family.task(seeds), NETWORK, method)
         if family is not MATCHED:
             times = np.linspace(0, rate * steps, 21)
             flow = Solution(
                 EffectiveFlow(), times=times, members=len(starts), seed=starts, tolerance=1e-6
             )
-            found[f"{name}, theory"] = Experiment(family.task(seeds), NETWORK, flow)
-    return found
+            runs[f"{name}, theory"] = Experiment(family.task(seeds), NETWORK, flow)
+    return runs
 
 
 def ends(results: Results, name: str, share: float = 1.0) -> np.ndarray:
     """IPR of every start at each value, (value, start), at the end or after a share of the time."""
     values = FAMILIES[name.removesuffix(", theory")].values
-    found = results[name].ipr[:, :, 0].astype(np.float64)
-    return found[:, round(share * (found.shape[1] - 1))].reshape(len(values), -1)
+    ratios = results[name].ipr[:, :, 0].astype(np.float64)
+    return ratios[:, round(share * (ratios.shape[1] - 1))].reshape(len(values), -1)
 
 
 def border() -> float:
-    """Kurtosis below which theory lets a flat field fall apart; it depends on the covariances alone."""
+    """Kurtosis below which theory lets a flat field fall apart, from the covariances alone."""
     classes: Any = [Gaussian((SITES,), xi=xi) for xi in XI]
     return critical_kurtosis(Discrimination(*classes))
 
 
 def draw(results: Results) -> Any:
-    """The paper's panel, its axis broken where kurtosis is beyond it, and a closer look at the border."""
+    """The paper's panel, its axis broken beyond a kurtosis of 4, and the border more closely."""
     figure = new_figure(11, 4.3)
     main, beyond, near = figure.subplots(1, 3, width_ratios=(5, 0.9, 4.2))
-    looks = {"nlgp": (BLUE, "o", "NLGP"), "kur": (ORANGE, "s", "Kur")}
-    for name, (color, marker, label) in looks.items():
-        kurtosis = FAMILIES[name].kurtosis
+    for name, color, marker in (("nlgp", BLUE, "o"), ("kur", ORANGE, "s")):
+        family = FAMILIES[name]
+        kurtosis, label = family.kurtosis, family.name
         order = np.argsort(kurtosis)
-        inside = order[kurtosis[order] <= 4]
-        outside = order[kurtosis[order] > 4]
-        mean, deviation = _moments(ends(results, name))
+        inside, outside = order[kurtosis[order] <= 4], order[kurtosis[order] > 4]
+        starts = ends(results, name)
+        mean, deviation = _moments(starts)
         theory = ends(results, f"{name}, theory").mean(axis=1)
-        style = {"color": color, "marker": marker, "ms": 5, "lw": 1.4, "capsize": 3}
-        dashed = {
-            "color": color,
-            "marker": marker,
-            "ms": 4,
-            "mfc": "none",
-            "lw": 0.9,
-            "ls": "--",
-            "alpha": 0.75,
-        }
+        solid = {"color": color, "marker": marker, "ms": 5, "lw": 1.4, "capsize": 3}
+        dashed = {"color": color, "marker": marker, "ms": 4, "mfc": "none"}
+        dashed |= {"lw": 0.9, "ls": "--", "alpha": 0.75}
+        flow = f"ours: {label}, effective flow"
         for ax in (main, near):
-            ax.errorbar(kurtosis[inside], mean[inside], deviation[inside], label=label, **style)
-            ax.plot(
-                kurtosis[inside], theory[inside], label=f"ours: {label}, effective flow", **dashed
-            )
+            ax.errorbar(kurtosis[inside], mean[inside], deviation[inside], label=label, **solid)
+            ax.plot(kurtosis[inside], theory[inside], label=flow, **dashed)
         places = np.arange(len(outside))
-        beyond.errorbar(places, mean[outside], deviation[outside], **style)
+        beyond.errorbar(places, mean[outside], deviation[outside], **solid)
         beyond.plot(places, theory[outside], **dashed)
         if len(outside):
             beyond.set_xticks(places, [f"{value:.2g}" for value in kurtosis[outside]])
-        dots = ends(results, name)
-        near.plot(
-            np.repeat(kurtosis, dots.shape[1]),
-            dots.ravel(),
-            ".",
-            color=color,
-            ms=2,
-            alpha=0.4,
-            mew=0,
-        )
-    mean, deviation = _moments(ends(results, "nlgp at kur's kurtosis"))
-    near.errorbar(
-        *(MATCHED.kurtosis, mean, deviation),
-        **{"color": GREEN, "marker": "D", "ms": 4.5, "ls": ":", "lw": 1, "capsize": 3},
-        label="ours: NLGP at the kurtosis of Kur",
-    )
+        repeated = np.repeat(kurtosis, starts.shape[1])
+        near.plot(repeated, starts.ravel(), ".", color=color, ms=2, alpha=0.4, mew=0)
+    matched = "ours: NLGP at the kurtosis of Kur"
+    style = {"color": GREEN, "marker": "D", "ms": 4.5, "ls": ":", "lw": 1, "capsize": 3}
+    moments = _moments(ends(results, "nlgp at kur's kurtosis"))
+    near.errorbar(MATCHED.kurtosis, *moments, label=matched, **style)
+    label = "ours: below it, theory lets a flat field fall apart"
     for ax in (main, near):
-        ax.axvline(
-            border(),
-            color=GRAY,
-            lw=1,
-            ls=":",
-            zorder=0,
-            label="ours: below it, theory lets a flat field fall apart",
-        )
+        ax.axvline(border(), color=GRAY, lw=1, ls=":", zorder=0, label=label)
         ax.set_xlabel("excess kurtosis (exact)")
-    main.set(xlim=(-2.1, 4.15), ylabel="IPR")
-    handles, labels = near.get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True))
-    order = sorted(
-        (label for label in named if "at the" not in label),
-        key=lambda label: label.startswith("ours"),
-    )
-    main.legend(
-        [named[label] for label in order], order, frameon=False, fontsize=8, loc="upper right"
-    )
-    near.set(xlim=(-1.35, 0.2))
-    matched = next(label for label in named if "at the" in label)
-    near.legend([named[matched]], [matched], frameon=False, fontsize=8, loc="lower left")
+    # One legend for both panels, what is published first.
+    named = dict(zip(*near.get_legend_handles_labels()[::-1], strict=True))
+    own = {matched: named.pop(matched)}
+    order = sorted(named, key=lambda label: label.startswith("ours"))
+    style = {"frameon": False, "fontsize": 8}
+    main.legend([named[label] for label in order], order, loc="upper right", **style)
+    near.legend(list(own.values()), list(own), loc="lower left", **style)
     near.set_title("ours: the border, every start a dot", fontsize=10, color=GREEN)
     main.set_title("final IPR, mean and deviation over starts", fontsize=10)
+    main.set(xlim=(-2.1, 4.15), ylabel="IPR")
+    near.set(xlim=(-1.35, 0.2))
     beyond.set(xlim=(-0.6, 2.6), xlabel="beyond 4")
-    beyond.tick_params(left=False, labelleft=False)
     for ax in (main, beyond, near):
         ax.set_ylim(-0.02, 1.04)
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
+    beyond.tick_params(left=False, labelleft=False)
     beyond.spines["left"].set_visible(False)
-    cut = {
-        "marker": [(-0.5, -1), (0.5, 1)],
-        "ms": 8,
-        "ls": "none",
-        "color": "k",
-        "mew": 1,
-        "clip_on": False,
-    }
-    main.plot([1], [0], transform=main.transAxes, **cut)
-    beyond.plot([0], [0], transform=beyond.transAxes, **cut)
+    # Slanted strokes where the axis is broken.
+    stroke = {"marker": [(-0.5, -1), (0.5, 1)], "ms": 8, "color": "k", "mew": 1}
+    for ax, place in ((main, 1), (beyond, 0)):
+        ax.plot([place], [0], transform=ax.transAxes, ls="none", clip_on=False, **stroke)
     return figure
 
 
@@ -239,7 +206,7 @@ class Seen:
         )
 
     def onset(self, name: str) -> float:
-        """The largest kurtosis of a family from which on down all means are localized; nan where there is none."""
+        """The largest kurtosis of a family from which on down all means are localized, or nan."""
         own = np.array([label.startswith(name) for label in self.label])
         kurtosis, mean = _sorted(self.kurtosis[own], self.mean[own])
         held = np.cumprod(mean > localized_from(SITES)).sum()
@@ -247,7 +214,8 @@ class Seen:
 
     def say(self, place: int) -> str:
         """One value, in words."""
-        return f"{printed(self.mean[place])} at κ = {printed(self.kurtosis[place])} ({self.label[place]})"
+        mean, kurtosis = printed(self.mean[place]), printed(self.kurtosis[place])
+        return f"{mean} at κ = {kurtosis} ({self.label[place]})"
 
 
 def claims(results: Results) -> Sequence[Claim]:
@@ -270,18 +238,21 @@ def _thresholds(seen: Seen) -> Claim:
     holds = least >= NEAR_ONE and most <= NEAR_ZERO and widest <= TINY
     return Claim(
         "L3",
-        "IPR is near 1 for clearly negative and near 0 for positive excess kurtosis, with tiny spread over starts",
+        "IPR is near 1 for clearly negative and near 0 for positive excess kurtosis, with tiny "
+        "spread over starts",
         "figure 5",
-        f"≥ {printed(least)} for κ ≤ {printed(CLEARLY, 0)}, ≤ {printed(most)} for κ > 0; deviation ≤ {printed(widest)}",
+        f"≥ {printed(least)} for κ ≤ {printed(CLEARLY, 0)}, ≤ {printed(most)} for κ > 0; "
+        f"deviation ≤ {printed(widest)}",
         verdict(bool(holds)),
         "A slightly negative kurtosis is not enough: IPR is "
         + ", ".join(seen.say(place) for place in between)
-        + f". Fields count as localized (IPR above {printed(localized_from(SITES), 3)}) from {' and '.join(since)} "
-        f"on; by theory a flat field falls apart below {printed(border())}. In the second half of training no "
-        f"mean changes by more than {printed(change)}. Starts differ most at {seen.label[steep]}, "
-        f"with a deviation of {printed(widest)}.",
-        "exact kurtosis of the marginal; final IPR of stored runs, mean and standard deviation over the starts of each "
-        f"value; near 1: at least {NEAR_ONE}, near 0: at most {NEAR_ZERO}, tiny: at most {TINY}",
+        + f". Fields count as localized (IPR above {printed(localized_from(SITES), 3)}) from "
+        f"{' and '.join(since)} on; by theory a flat field falls apart below {printed(border())}. "
+        f"In the second half of training no mean changes by more than {printed(change)}. Starts "
+        f"differ most at {seen.label[steep]}, with a deviation of {printed(widest)}.",
+        "exact kurtosis of the marginal; final IPR of stored runs, mean and standard deviation "
+        f"over the starts of each value; near 1: at least {NEAR_ONE}, near 0: at most "
+        f"{NEAR_ZERO}, tiny: at most {TINY}",
     )
 
 
@@ -294,8 +265,8 @@ def _families(results: Results) -> Claim:
     )
     largest = int(np.argmax(np.abs(difference)))
     pairs = [
-        f"κ = {printed(kurtosis)}: Kur {spread(one)}, NLGP {spread(other)}"
-        for kurtosis, one, other in zip(MATCHED.kurtosis, kur[same], nlgp, strict=True)
+        f"κ = {printed(kurtosis)}: Kur {spread(of_kur)}, NLGP {spread(of_nlgp)}"
+        for kurtosis, of_kur, of_nlgp in zip(MATCHED.kurtosis, kur[same], nlgp, strict=True)
     ]
     halves = [
         half_height(FAMILIES[name].kurtosis, ends(results, name).mean(axis=1))
@@ -312,15 +283,19 @@ def _families(results: Results) -> Claim:
         "L3b",
         "NLGP and Kur lie on one curve of IPR against excess kurtosis",
         "very similar",
-        f"up to {printed(abs(difference[largest]))} ± {printed(error[largest])} apart at the same κ",
+        f"up to {printed(abs(difference[largest]))} ± {printed(error[largest])} apart at the same "
+        "κ",
         verdict(bool(np.abs(difference).max() <= NEAR_ZERO)),
-        "Similar, not the same. With NLGP trained at the exact kurtosis of Kur, from the same starts: "
+        "Similar, not the same. With NLGP trained at the exact kurtosis of Kur, from the same "
+        "starts: "
         + "; ".join(pairs)
-        + f". The curves pass ½ at κ = {printed(halves[0])} (Kur) and {printed(halves[1])} (NLGP), close to each other "
-        "on the paper's axis from −2 to 4. The effective flow, which knows more of the marginal than its kurtosis, "
-        f"puts the families within {printed(float(np.abs(flow[0] - flow[1]).max()))} of each other: the difference "
-        "arises where single weights dominate, which it does not describe.",
-        "NLGP at gains solved for the kurtosis of Kur; mean and standard deviation over the starts of both",
+        + f". The curves pass ½ at κ = {printed(halves[0])} (Kur) and {printed(halves[1])} "
+        "(NLGP), close to each other on the paper's axis from −2 to 4. The effective flow, which "
+        "knows more of the marginal than its kurtosis, puts the families within "
+        f"{printed(float(np.abs(flow[0] - flow[1]).max()))} of each other: the difference arises "
+        "where single weights dominate, which it does not describe.",
+        "NLGP at gains solved for the kurtosis of Kur; mean and standard deviation over the "
+        "starts of both",
     )
 
 
@@ -330,7 +305,7 @@ def _sorted(kurtosis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def half_height(kurtosis: np.ndarray, ipr: np.ndarray) -> float:
-    """Kurtosis at which a falling curve passes ½, between the two values around it; nan where it does not."""
+    """Kurtosis at which a falling curve passes ½, interpolated; nan where it does not."""
     kurtosis, ipr = _sorted(kurtosis, ipr)
     above = np.flatnonzero((ipr[:-1] >= 0.5) & (ipr[1:] < 0.5))
     if len(above) == 0:
@@ -346,10 +321,10 @@ def setting(scale: Scale) -> str:
     seeds = NLGPS.seeds[scale]
     draws = at(scale, paper=f"{NLGPS.draws} (NLGP) and {KURS.draws} (Kur)", quick="60", tiny="20")
     return (
-        f"N = {SITES}, one ReLU neuron, ξ = {XI}, init_scale 0.001, lr {method.learning_rate:g}, {method.steps:,} "
-        f"steps, {seeds} starts a value; NLGP at ten gains from 0.1 to 10, Kur at k = "
-        f"{', '.join(f'{k:g}' for k in KURS.values)}. Estimator orbit with {draws} draws a step; 37 and 66 have the "
-        f"gradient variance of the paper's {BATCH} independent draws."
+        f"N = {SITES}, one ReLU neuron, ξ = {XI}, init_scale 0.001, lr {method.learning_rate:g}, "
+        f"{method.steps:,} steps, {seeds} starts a value; NLGP at ten gains from 0.1 to 10, Kur "
+        f"at k = {', '.join(f'{k:g}' for k in KURS.values)}. Estimator orbit with {draws} draws a "
+        f"step; 37 and 66 have the gradient variance of the paper's {BATCH} independent draws."
     )
 
 
@@ -357,12 +332,14 @@ FIGURE = PaperFigure(
     name="fig5",
     title="Figure 5: localization against kurtosis",
     caption=(
-        "Fields are concentrated on one site for strongly negative excess kurtosis, spread over the ring for positive, "
-        "and the change between happens within one unit of kurtosis; starts hardly matter (bars: standard deviation). "
-        "Kurtosis is exact here, so that the three heaviest tails of Kur lie beyond the paper's axis. Ours: the "
-        "effective flow with the exact amplifier from the same starts (dashed, open markers), which finds the border "
-        "but draws bumps too broad; the kurtosis below which theory lets a flat field fall apart (dotted); and, at "
-        "right, the border more closely, with NLGP trained at the very kurtosis of Kur (green)."
+        "Fields are concentrated on one site for strongly negative excess kurtosis, spread over "
+        "the ring for positive, and the change between happens within one unit of kurtosis; "
+        "starts hardly matter (bars: standard deviation). Kurtosis is exact here, so that the "
+        "three heaviest tails of Kur lie beyond the paper's axis. Ours: the effective flow with "
+        "the exact amplifier from the same starts (dashed, open markers), which finds the border "
+        "but draws bumps too broad; the kurtosis below which theory lets a flat field fall apart "
+        "(dotted); and, at right, the border more closely, with NLGP trained at the very "
+        "kurtosis of Kur (green)."
     ),
     setting=setting,
     draw=draw,

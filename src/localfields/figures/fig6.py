@@ -1,4 +1,4 @@
-"""Figure 6: committees on light and heavy tails, and independent component analysis; claims M1 and I1."""
+"""Figure 6: committees on light and heavy tails, and ICA; claims M1 and I1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..experiments import Experiment, Fit, Training
 from ..marginals import Algebraic
 from ..networks import Committee
 from ..plots._fields import draw_many
-from ..plots._style import BLUE, GREEN, ORANGE, SMALL, add_time_bar, new_figure
+from ..plots._style import BLUE, GREEN, ORANGE, add_time_bar, finish, new_figure
 from ..trajectory import Trajectory, localized_from
 from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
 from .fig7 import FAST, HIDDEN, SITES, counts, frequencies, task
@@ -40,12 +40,12 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     fit = Fit(
         FastICA(at(scale, paper=SITES, quick=SITES, tiny=SHOWN)), samples=samples, members=fits
     )
-    found = {name: Experiment(task(k), network, method) for name, k in MODELS.items()}
-    return {**found, ICA: Experiment(task(3.0), method=fit)}
+    committees = {name: Experiment(task(k), network, method) for name, k in MODELS.items()}
+    return {**committees, ICA: Experiment(task(3.0), method=fit)}
 
 
 def draw(results: Results) -> Any:
-    """Ten fields of each model as published; below, ours, the ratio of every field of every seed."""
+    """Ten fields of each model as published; below, ours, the IPR of every field of every seed."""
     figure: Any = new_figure(11, 8)
     top, bottom = figure.subfigures(2, 1, height_ratios=(3.4, 1))
     groups = top.subfigures(1, 3, width_ratios=(1, 1.12, 0.95), wspace=0.02)
@@ -63,7 +63,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_ratios(figure: Any, results: Results) -> None:
-
     ax = figure.subplots()
     generator = np.random.default_rng(0)  # only spreads points that would cover each other
     for place, (name, color) in enumerate(zip((*MODELS, ICA), (ORANGE, BLUE, GREEN), strict=True)):
@@ -77,13 +76,10 @@ def _draw_ratios(figure: Any, results: Results) -> None:
     ax.set_xscale("log")
     ax.set_xlim(1 / SITES, 1)
     ticks = (0.03, 0.05, 0.1, 0.2, 0.5, 1)
-    ax.set_xticks(ticks, [f"{one:g}" for one in ticks])
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
-    ax.set_xlabel("inverse participation ratio at the end", fontsize=SMALL + 1)
-    ax.set_title("ours: every field, one row a seed", fontsize=9, color=GREEN)
-    ax.legend(frameon=False, fontsize=SMALL, loc="upper right")
-    ax.tick_params(labelsize=SMALL)
-    ax.spines[["top", "right"]].set_visible(False)
+    xlabel = "inverse participation ratio at the end"
+    finish(ax, "ours: every field, one row a seed", legend={"loc": "upper right"}, xlabel=xlabel)
 
 
 def _kurtosis(name: str) -> str:
@@ -101,10 +97,10 @@ def claims(results: Results) -> Sequence[Claim]:
     light, heavy, ica = (results[name] for name in (*MODELS, ICA))
     of_light, of_heavy, of_ica = counts(light), counts(heavy), counts(ica)
     bad = [
-        f"{name}, seed {m}: {one}"
+        f"{name}, seed {seed}: {outcome}"
         for name in results
-        for m, one in enumerate(results[name].outcome)
-        if one.kind != "ok"
+        for seed, outcome in enumerate(results[name].outcome)
+        if outcome.kind != "ok"
     ]
     note = f" Not all ended well: {'; '.join(bad)}." if bad else ""
     size = ica.initial.shape[1]
@@ -120,9 +116,10 @@ def claims(results: Results) -> Sequence[Claim]:
             f"{spread(of_light, 1)} and {spread(of_heavy, 1)} of {HIDDEN} fields; "
             f"IPR {spread(last_ipr(light), 3)} and {spread(last_ipr(heavy), 3)}",
             verdict(bool(of_light.mean() > HIDDEN / 2 and of_heavy.mean() < HIDDEN / 10)),
-            f"Most fields must be localized on the first and fewer than one in ten on the second ({tails}); a field "
-            f"counts as localized from an IPR of {localized_from(SITES):.3f} on. Of the {others.size} others on "
-            f"Kur(10) {(others > FAST).sum()} are fast oscillations (mean frequency above {FAST:g} cycles).{note}",
+            "Most fields must be localized on the first and fewer than one in ten on the second "
+            f"({tails}); a field counts as localized from an IPR of {localized_from(SITES):.3f} "
+            f"on. Of the {others.size} others on Kur(10) {(others > FAST).sum()} are fast "
+            f"oscillations (mean frequency above {FAST:g} cycles).{note}",
             f"counts over {len(of_light)} seeds, IPR over all their fields",
         ),
         Claim(
@@ -140,14 +137,15 @@ def claims(results: Results) -> Sequence[Claim]:
 
 def setting(scale: Scale) -> str:
     """In words."""
-    found = experiments(scale)
-    method: Any = found["committee, Kur(10)"].method
-    fit: Any = found[ICA].method
+    runs = experiments(scale)
+    method: Any = runs["committee, Kur(10)"].method
+    fit: Any = runs[ICA].method
     return (
-        f"N = {SITES}, ξ = (1, 3). Committees: K = {HIDDEN}, sigmoid, trained biases, initial variance 0.1·2/(N + K), "
-        f"learning rate {method.learning_rate:g}, {method.steps:,} steps; batch {method.batch:,}, estimator shared: "
-        f"{method.members} seeds see the same fresh draws. FastICA: {fit.samples:,} samples, "
-        f"{fit.baseline.components} components, the first {SHOWN} shown; {fit.members} seeds."
+        f"N = {SITES}, ξ = (1, 3). Committees: K = {HIDDEN}, sigmoid, trained biases, initial "
+        f"variance 0.1·2/(N + K), learning rate {method.learning_rate:g}, {method.steps:,} steps; "
+        f"batch {method.batch:,}, estimator shared: {method.members} seeds see the same fresh "
+        f"draws. FastICA: {fit.samples:,} samples, {fit.baseline.components} components, the "
+        f"first {SHOWN} shown; {fit.members} seeds."
     )
 
 
@@ -155,10 +153,11 @@ FIGURE = PaperFigure(
     name="fig6",
     title="Figure 6: many neurons, and ICA",
     caption=(
-        "Fields of a committee from early (blue) to late (red): bumps on light tails (left), slow oscillations on "
-        "heavy ones (center), and now and then a fast one, which has an axis of its own (red numbers). ICA (right) "
-        "finds fields of a few sites, although the tails are heavy. Ours, below: the inverse participation ratio of "
-        "every field of every seed."
+        "Fields of a committee from early (blue) to late (red): bumps on light tails (left), "
+        "slow oscillations on heavy ones (center), and now and then a fast one, which has an "
+        "axis of its own (red numbers). ICA (right) finds fields of a few sites, although the "
+        "tails are heavy. Ours, below: the inverse participation ratio of every field of every "
+        "seed."
     ),
     setting=setting,
     draw=draw,

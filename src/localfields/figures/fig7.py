@@ -18,7 +18,7 @@ from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
 
 SITES, HIDDEN, SHOWN, MEMBERS = 40, 10, 4, 20
 SEEDS = 10
-# The published rate is the last; the second, which we show, is about the largest at which the sigmoid network trains.
+# The published rate is the last. We show the second, about the largest at which this trains.
 RATES = (0.2, 0.4, 0.8, 80.0)
 TRAINS = 0.4
 FAST = 5.0  # cycles on the ring: waves shorter than eight sites
@@ -87,7 +87,7 @@ def _local(fields: np.ndarray) -> np.ndarray:
 
 
 def frequencies(run: Trajectory) -> np.ndarray:
-    """Mean frequency of each field at the end, weighted by power, in cycles on the ring, (member, neuron)."""
+    """Mean frequency of each last field by power, in cycles on the ring, (member, neuron)."""
     power = np.abs(np.fft.rfft(run.weights[:, -1].astype(float), axis=-1)) ** 2
     return (power * np.arange(power.shape[-1])).sum(axis=-1) / power.sum(axis=-1)
 
@@ -135,7 +135,6 @@ def draw(results: Results) -> Any:
 
 
 def _draw_ratios(ax: Any, run: Trajectory, legend: bool) -> None:
-
     signs = one_signed(run)
     for positive, color, name in (
         (True, ORANGE, "second layer all positive"),
@@ -143,15 +142,8 @@ def _draw_ratios(ax: Any, run: Trajectory, legend: bool) -> None:
     ):
         members = np.flatnonzero(signs == positive)
         ratios = run.ipr[members, -1]
-        ax.plot(
-            ratios.T,
-            np.broadcast_to(members, ratios.T.shape),
-            "o",
-            ms=2.5,
-            mew=0,
-            color=color,
-            alpha=0.8,
-        )
+        rows = np.broadcast_to(members, ratios.T.shape)
+        ax.plot(ratios.T, rows, "o", ms=2.5, mew=0, color=color, alpha=0.8)
         ax.plot([], [], "o", ms=3, mew=0, color=color, label=name)
     line, height = [localized_from(SITES)] * 2, [-1, run.num_members]
     ax.plot(line, height, color="black", ls="--", lw=1, label="localized from here")
@@ -180,25 +172,29 @@ def claims(results: Results) -> Sequence[Claim]:
     return [
         Claim(
             "M2",
-            "Two layers: on Kur(30) most fields localized, not all; on Kur(4) none, but fast oscillations",
+            "Two layers: on Kur(30) most fields localized, not all; on Kur(4) none, but fast "
+            "oscillations",
             "figure 7",
-            f"Kur(30): {spread(light, 1)} of {HIDDEN} localized; Kur(4): {spread(heavy, 1)}, and {fast:.0%} of the "
-            f"fields fast",
+            f"Kur(30): {spread(light, 1)} of {HIDDEN} localized; Kur(4): {spread(heavy, 1)}, and "
+            f"{fast:.0%} of the fields fast",
             verdict(lower_holds and upper_holds),
             f"{_lower(printed_net, bare)} {_upper(swept, upper_holds)}",
-            f"final fields over {len(light)} seeds (Kur(30)) and {len(heavy)} (Kur(4), learning rate {TRAINS:g}); "
-            f"fast: a mean frequency above {FAST:g} cycles on the ring; none: fewer than two in ten, as of the random "
-            f"fields at the start {spread(_local(upper.initial), 1)} of {HIDDEN} count as localized",
+            f"final fields over {len(light)} seeds (Kur(30)) and {len(heavy)} (Kur(4), learning "
+            f"rate {TRAINS:g}); fast: a mean frequency above {FAST:g} cycles on the ring; none: "
+            "fewer than two in ten, as of the random fields at the start "
+            f"{spread(_local(upper.initial), 1)} of {HIDDEN} count as localized",
         ),
         Claim(
             "F7",
             "With two trained layers of ReLU, kurtosis alone does not decide (ours)",
             "not published",
-            f"second layer all positive: {_split(bare, True)} on Kur(30) and {_split(control, True)} on Kur(4); both "
-            f"signs: {_split(bare, False)} and {_split(control, False)}",
+            f"second layer all positive: {_split(bare, True)} on Kur(30) and "
+            f"{_split(control, True)} on Kur(4); both signs: {_split(bare, False)} and "
+            f"{_split(control, False)}",
             "not comparable",
-            "The network of the lower row without output bias, on light tails and on heavy ones: where its second "
-            f"layer stays positive, {'most' if both else 'not most'} fields are broad bumps on both.",
+            "The network of the lower row without output bias, on light tails and on heavy ones: "
+            f"where its second layer stays positive, {'most' if both else 'not most'} fields are "
+            "broad bumps on both.",
             f"localized fields of {HIDDEN}, mean ± standard deviation over seeds",
         ),
     ]
@@ -224,14 +220,16 @@ def _lower(printed_net: Trajectory, bare: Trajectory) -> str:
     why = ""
     if len(fast) and len(alone):
         why = (
-            f" Fields of negative weight are fast, {fast.mean():.1f} cycles on the ring, and the others of their "
-            f"network take it up: {others.mean():.1f}, against {alone.mean():.1f} where all are positive."
+            f" Fields of negative weight are fast, {fast.mean():.1f} cycles on the ring, and the "
+            f"others of their network take it up: {others.mean():.1f}, against {alone.mean():.1f} "
+            "where all are positive."
         )
     return (
-        "Kur(30): what is published is seen without the bias of the output, where the second layer stays positive: "
-        f"{_split(bare, True)} of {HIDDEN} localized, the others slow waves; with some of it negative, "
-        f"{_split(bare, False)}. With that bias: {_split(printed_net, True)} where it stays positive, "
-        f"{_split(printed_net, False)} where not.{why}"
+        "Kur(30): what is published is seen without the bias of the output, where the second "
+        f"layer stays positive: {_split(bare, True)} of {HIDDEN} localized, the others slow "
+        f"waves; with some of it negative, {_split(bare, False)}. With that bias: "
+        f"{_split(printed_net, True)} where it stays positive, {_split(printed_net, False)} where "
+        f"not.{why}"
     )
 
 
@@ -247,23 +245,25 @@ def _upper(swept: Trajectory, holds: bool) -> str:
             more = f", {len(bad)} of {run.num_members} diverge" if bad else ""
             told.append(f"{rate:g}: loss {spread(run.loss[good, -1])}{more}")
     return (
-        f"Kur(4): {'this half holds' if holds else 'this half differs, too'}, at a learning rate of {TRAINS:g}. At "
-        f"{RATES[-1]:g}, as in the authors' record, the error of the output's bias alone is multiplied by 1 − 2·"
-        f"{RATES[-1]:g} a step. By learning rate: {'; '.join(told)}."
+        f"Kur(4): {'this half holds' if holds else 'this half differs, too'}, at a learning rate "
+        f"of {TRAINS:g}. At {RATES[-1]:g}, as in the authors' record, the error of the output's "
+        f"bias alone is multiplied by 1 − 2·{RATES[-1]:g} a step. By learning rate: "
+        f"{'; '.join(told)}."
     )
 
 
 def setting(scale: Scale) -> str:
     """In words."""
-    found = experiments(scale)
-    upper: Any = found["Kur(4), sigmoid"].method
-    lower: Any = found["Kur(30), ReLU"].method
+    runs = experiments(scale)
+    upper: Any = runs["Kur(4), sigmoid"].method
+    lower: Any = runs["Kur(30), ReLU"].method
     return (
-        f"N = {SITES}, K = {HIDDEN}, ξ = (1, 3), biases, initial variance 0.001·2/(fan in + fan out) in both layers. "
-        f"Kur(4): sigmoid, batch {upper.batch:,}, {upper.steps:,} steps, at learning rates "
-        f"{', '.join(f'{rate:g}' for rate in RATES)}, {len(upper.seed) // len(RATES)} seeds each. Kur(30): ReLU, "
-        f"learning rate {lower.learning_rate:g}, batch {lower.batch:,}, {lower.steps:,} steps, {lower.members} seeds. "
-        "Estimator shared: all seeds see the same fresh draws."
+        f"N = {SITES}, K = {HIDDEN}, ξ = (1, 3), biases, initial variance 0.001·2/(fan in + fan "
+        f"out) in both layers. Kur(4): sigmoid, batch {upper.batch:,}, {upper.steps:,} steps, at "
+        f"learning rates {', '.join(f'{rate:g}' for rate in RATES)}, "
+        f"{len(upper.seed) // len(RATES)} seeds each. Kur(30): ReLU, learning rate "
+        f"{lower.learning_rate:g}, batch {lower.batch:,}, {lower.steps:,} steps, {lower.members} "
+        "seeds. Estimator shared: all seeds see the same fresh draws."
     )
 
 
@@ -271,10 +271,11 @@ FIGURE = PaperFigure(
     name="fig7",
     title="Figure 7: two layers, all weights trained",
     caption=(
-        "On heavy tails the sigmoid network learns fast oscillations (first row). On light tails the ReLU network "
-        "mostly does so, too (second row); without the bias of its output (third row, ours), and where its second "
-        "layer stays positive, it learns bumps and slow waves as published, and so it does on heavy tails (last row, "
-        "ours). Early is blue, late is red. On the right the inverse participation ratio of every field of every seed; "
+        "On heavy tails the sigmoid network learns fast oscillations (first row). On light tails "
+        "the ReLU network mostly does so, too (second row); without the bias of its output "
+        "(third row, ours), and where its second layer stays positive, it learns bumps and slow "
+        "waves as published, and so it does on heavy tails (last row, ours). Early is blue, late "
+        "is red. On the right the inverse participation ratio of every field of every seed; "
         "dashed, where localized begins."
     ),
     setting=setting,

@@ -36,7 +36,7 @@ class Made(Named):
         setting: How its runs were made, in words.
         scale: paper, quick or tiny.
         runs: Digest of each experiment, by name.
-        computed: Seconds that its runs took when they were computed, whenever that was, each with others beside it.
+        computed: Seconds its runs took when they were computed, each with others beside it.
         drawn: Seconds that drawing and claims took.
         elapsed: Seconds from beginning to end this time; less where runs were there already.
         slowest: Seconds of its slowest run, and how many members that had.
@@ -126,7 +126,7 @@ def _at_scale(claim: Claim, results: Results) -> Claim:
 def _run_all(
     experiments: Mapping[str, Experiment], store: Store, tell: Tell
 ) -> dict[str, Trajectory]:
-    """Load or run all of them, as many at once as there are cores: most runs keep no more than one busy."""
+    """Load or run all, as many at once as there are cores: most runs keep one core busy."""
     stop, done = threading.Event(), dict.fromkeys(experiments, 0.0)
 
     def one(name: str, experiment: Experiment) -> Trajectory:
@@ -180,24 +180,24 @@ def digests(experiments: Mapping[str, Experiment]) -> dict[str, str]:
 
 
 def read_made(folder: Path) -> dict[str, Made]:
-    """What an earlier report in a folder says of its figures; nothing where there is none that can be read."""
+    """What an earlier report in a folder says of its figures; nothing if none can be read."""
     try:
         plain = json.loads((folder / LEDGER).read_text(encoding="utf-8"))
-        found = {}
-        for one in plain["figures"]:
+        figures = {}
+        for entry in plain["figures"]:
             rows = {
-                "claims": tuple(Claim(**claim) for claim in one["claims"]),
-                "questions": tuple(Question(**question) for question in one.get("questions", ())),
+                "claims": tuple(Claim(**claim) for claim in entry["claims"]),
+                "questions": tuple(Question(**question) for question in entry.get("questions", ())),
             }
-            found[one["name"]] = Made(**{**one, **rows, "slowest": tuple(one["slowest"])})
-        return found
+            figures[entry["name"]] = Made(**{**entry, **rows, "slowest": tuple(entry["slowest"])})
+        return figures
     except (OSError, ValueError, TypeError, KeyError):
         return {}
 
 
 def write_made(folder: Path, made: Mapping[str, Made]) -> None:
     """Write the ledger."""
-    plain = {"figures": [dataclasses.asdict(one) for one in made.values()]}
+    plain = {"figures": [dataclasses.asdict(figure) for figure in made.values()]}
     text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
     publish(folder / LEDGER, lambda path: path.write_text(text, encoding="utf-8"))
 

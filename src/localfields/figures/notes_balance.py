@@ -1,4 +1,4 @@
-"""Note 3: must the two populations be of equal size, and can either of them do without the other?"""
+"""Note 3: must the two populations be of equal size, and can either do without the other?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import plots
 from ..analysis import Populations, populations
 from ..experiments import Experiment
 from ..plots._populations import NEGATIVE
-from ..plots._style import BLUE, GRAY, GREEN, SMALL, make_small, new_figure
+from ..plots._style import BLUE, GRAY, GREEN, finish, new_figure
 from ..stimuli import NLGP
 from ..trajectory import Trajectory
 from .base import PaperFigure, Question, Results, Scale, at, printed, spread
@@ -19,7 +19,7 @@ from .notes_populations import ERF, GAIN, SITES, at_gain, hidden, network_of, ta
 from .notes_populations import experiments as population_experiments
 
 BOTH, LOCALIZED, OSCILLATORY, STARTS = "both", "only localized", "only oscillatory", "starts"
-# What a committee can say on average over x and −x: a neuron with a negative bias between −1 and 0, others up to 1.
+# On average over x and −x a neuron with a negative bias says −1 to 0, one with a positive 0 to 1.
 LABELS = {LOCALIZED: (-1.0, 0.0), OSCILLATORY: (0.0, 1.0)}
 SLOW, FAST = (
     5,
@@ -30,24 +30,25 @@ POSITIVE = ("mostly positive", "all positive")
 
 
 def starts(scale: Scale) -> dict[str, np.ndarray]:
-    """First fields by name, (start, neuron, site): shares of slow ones, and two kinds of positive ones; of one norm."""
+    """First fields of one norm by name, (start, neuron, site): shares of slow ones, positive."""
     rng, size = np.random.default_rng(0), hidden(scale)
-    found = {}
+    fields_by_name = {}
     for share in at(scale, paper=SHARES, quick=SHARES[::2], tiny=SHARES[::4]):
         waves = np.fft.rfft(rng.normal(size=(size, SITES)), axis=1)
         frequency = np.arange(waves.shape[1])
         slow, fast = (
             np.fft.irfft(waves * keep, SITES) for keep in (frequency <= SLOW, frequency >= FAST)
         )
-        found[f"{100 * share:.0f} % slow"] = np.where(
+        fields_by_name[f"{100 * share:.0f} % slow"] = np.where(
             np.arange(size)[:, None] < share * size, slow, fast
         )[None]
     several = (at(scale, paper=3, quick=1, tiny=1), size, SITES)
-    found[POSITIVE[0]] = 1 + rng.normal(size=several)  # five weights in six
-    found[POSITIVE[1]] = np.abs(rng.normal(size=several))
+    fields_by_name[POSITIVE[0]] = 1 + rng.normal(size=several)  # five weights in six
+    fields_by_name[POSITIVE[1]] = np.abs(rng.normal(size=several))
     norm = np.sqrt(2 * SITES / (SITES + size))
     return {
-        name: norm * one / np.linalg.norm(one, axis=2, keepdims=True) for name, one in found.items()
+        name: norm * fields / np.linalg.norm(fields, axis=2, keepdims=True)
+        for name, fields in fields_by_name.items()
     }
 
 
@@ -57,7 +58,7 @@ def start_names(scale: Scale) -> list[str]:
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
-    """The committees of notes/populations, two with other labels, and one started from other fields."""
+    """Committees as in notes/populations, two with other labels, one started from other fields."""
     method = training(
         scale, members=at(scale, paper=3, quick=1, tiny=4)
     )  # tiny: as many as have starts of their own
@@ -77,16 +78,17 @@ def runs_of(results: Results) -> dict[str, Trajectory]:
 
 
 def floor(share: Any) -> Any:
-    """Least loss of a committee of odd neurons between −1 and 1, with a share of negative biases, for labels ±1.
+    """Least loss for labels ±1 of a committee of odd neurons, with a share of negative biases.
 
-    On average over x and −x a neuron with a negative bias says something between −1 and 0, one with a positive bias
-    between 0 and 1, so that the first class gets −f at least and the second 1 − f at most.
+    On average over x and −x a neuron with a negative bias says something between −1 and 0, one with
+    a positive bias between 0 and 1, so that the first class gets −f at least and the second 1 − f
+    at most.
     """
     return (np.square(share) + np.square(1 - share)) / 2
 
 
 def ranked(run: Trajectory, which: np.ndarray, scale: Scale) -> np.ndarray:
-    """How often a draw of the second class excites neurons more than one of the first: P(ŷ(X₁) > ŷ(X₀)), (member,).
+    """How often the second class excites neurons more than the first: P(ŷ(X₁) > ŷ(X₀)), (member,).
 
     Args:
         run: Committees with biases.
@@ -98,21 +100,21 @@ def ranked(run: Trajectory, which: np.ndarray, scale: Scale) -> np.ndarray:
 
     num = at(scale, paper=4000, quick=2000, tiny=200)
     draws = [
-        np.asarray(one.sample(jax.random.key(place), num))
-        for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
+        np.asarray(stimulus.sample(jax.random.key(place), num))
+        for place, stimulus in enumerate(task_of(NLGP, gain=GAIN).stimuli)
     ]
-    found = []
+    probabilities = []
     for fields, bias, use in zip(run.final, run.biases[:, -1], which, strict=True):
         if not use.any():
-            found.append(np.nan)
+            probabilities.append(np.nan)
             continue
         first, second = (
             np.mean(erf((x @ fields[use].T + bias[use]) / np.sqrt(2)), axis=1) for x in draws
         )
         order = np.sort(first)
         below = np.searchsorted(order, second, "left") + np.searchsorted(order, second, "right")
-        found.append(below.mean() / 2 / num)
-    return np.array(found)
+        probabilities.append(below.mean() / 2 / num)
+    return np.array(probabilities)
 
 
 def negative(found: Populations) -> np.ndarray:
@@ -126,7 +128,7 @@ def accuracies(run: Trajectory) -> np.ndarray:
 
 
 def draw(results: Results) -> Any:
-    """Committees that have one population only; what each is worth; where unbalanced starts lead."""
+    """Committees with one population; what each is worth; where unbalanced starts lead."""
     figure: Any = new_figure(11, 8)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.2, 1))
     runs, scale = runs_of(results), results.scale
@@ -140,12 +142,11 @@ def draw(results: Results) -> Any:
     for group, (title, (run, member)) in zip(
         top.subfigures(1, 3, wspace=0.02), shown.items(), strict=True
     ):
-        ax, beside = group.subplots(1, 2, width_ratios=(2.2, 1))
-        plots.populations(run, member, ax=(ax, beside))
+        plots.populations(run, member, ax=group.subplots(1, 2, width_ratios=(2.2, 1)))
         group.suptitle(title, fontsize=10)
-    one, two, three = bottom.subplots(1, 3)
-    _draw_worth(one, values_of(results))
-    _draw_starts(two, three, started, names)
+    worth, shares, losses = bottom.subplots(1, 3)
+    _draw_worth(worth, values_of(results))
+    _draw_starts(shares, losses, started, names)
     return figure
 
 
@@ -155,10 +156,9 @@ def _draw_worth(ax: Any, worth: Mapping[str, np.ndarray]) -> None:
     for place, (values, color) in enumerate(zip(worth.values(), colors, strict=True)):
         ax.barh(-place, values.mean() - 0.5, left=0.5, color=color, alpha=0.35, lw=0)
         ax.plot(values, np.full(len(values), -place), "o", ms=4, mew=0, color=color)
-    ax.set_yticks(-np.arange(len(worth)), list(worth), fontsize=SMALL)
-    ax.set(xlim=(0.5, 1), xlabel="P(ŷ(X₁) > ŷ(X₀))")
-    ax.set_title("either population tells the classes apart", fontsize=9)
-    make_small([ax])
+    ax.set_yticks(-np.arange(len(worth)), list(worth))
+    title = "either population tells the classes apart"
+    finish(ax, title, xlim=(0.5, 1), xlabel="P(ŷ(X₁) > ŷ(X₀))")
 
 
 def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -> None:
@@ -173,30 +173,21 @@ def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -
     left.plot([0, 1], [0, 1], color=GRAY, lw=0.8, ls=":")
     left.plot(at_start, share[slow], "o-", color=NEGATIVE, ms=5)
     for (kind, values), marker in zip(kinds.items(), ("^", "s"), strict=True):
-        left.plot(
-            np.full(len(values), 1.15),
-            values,
-            marker,
-            color=GREEN,
-            ms=5,
-            mfc="none",
-            label=f"start {kind}",
-        )
-    left.set(xlim=(-0.03, 1.2), ylim=(-0.03, 1.03), xlabel="share of slow fields at the start")
-    left.set_ylabel("share of negative biases at the end")
-    left.set_title("where unbalanced starts lead", fontsize=9)
-    left.legend(frameon=False, fontsize=SMALL, loc="lower right")
+        style = {"color": GREEN, "ms": 5, "mfc": "none", "label": f"start {kind}"}
+        left.plot(np.full(len(values), 1.15), values, marker, **style)
+    labels = {"xlabel": "share of slow fields at the start", "xlim": (-0.03, 1.2)}
+    labels |= {"ylabel": "share of negative biases at the end", "ylim": (-0.03, 1.03)}
+    legend = {"loc": "lower right"}
+    finish(left, "where unbalanced starts lead", legend=legend, **labels)
     grid = np.linspace(0, 1, 101)
     right.plot(grid, floor(grid), color="black", lw=1, label="none can have less")
     right.plot(share, loss, "o", color=NEGATIVE, ms=5, label="at the end of training")
-    right.set(ylim=(0, 1), xlabel="share of negative biases", ylabel="loss, labels ±1")
-    right.set_title("ours: equal sizes are best", fontsize=9, color=GREEN)
-    right.legend(frameon=False, fontsize=SMALL, loc="lower right")
-    make_small((left, right))
+    labels = {"xlabel": "share of negative biases", "ylabel": "loss, labels ±1"}
+    finish(right, "ours: equal sizes are best", legend=legend, ylim=(0, 1), **labels)
 
 
 def values_of(results: Results) -> dict[str, np.ndarray]:
-    """P(ŷ(X₁) > ŷ(X₀)) of whole committees, of the parts of those with both populations, and of those with one."""
+    """P(ŷ(X₁) > ŷ(X₀)) of committees with both populations, of their parts, and with one."""
     runs = runs_of(results)
     both = runs[BOTH]
     bias = both.biases[:, -1]
@@ -230,9 +221,9 @@ def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> 
     low, high = (100 * negative(found[name]) for name in LABELS)
     decided = low.mean() > 95 and high.mean() < 5
     answer = (
-        "No, the labels decide. On average over x and −x a neuron with a negative bias says something between −1 and "
-        "0, others between 0 and 1, so that a share f of negative biases leaves a loss of ½(f² + (1 − f)²) at least "
-        "for labels ±1, least at one half. "
+        "No, the labels decide. On average over x and −x a neuron with a negative bias says "
+        "something between −1 and 0, others between 0 and 1, so that a share f of negative "
+        "biases leaves a loss of ½(f² + (1 − f)²) at least for labels ±1, least at one half. "
     )
     told = (
         "Labels −1 and 0 make all biases negative, 0 and 1 all positive."
@@ -244,9 +235,9 @@ def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> 
         "note 3, §2",
         "That there are two populations, and of equal size, seems arbitrary",
         answer + told,
-        f"loss is least ({printed(float(loss.min()), 3)}) at a share of {printed(float(best))}, against a floor of "
-        f"{printed(float(floor(best)), 3)}; negative biases with labels −1 and 0: {spread(low, 0)} %, with 0 and 1: "
-        f"{spread(high, 0)} %",
+        f"loss is least ({printed(float(loss.min()), 3)}) at a share of {printed(float(best))}, "
+        f"against a floor of {printed(float(floor(best)), 3)}; negative biases with labels −1 and "
+        f"0: {spread(low, 0)} %, with 0 and 1: {spread(high, 0)} %",
         "final biases; loss on held-out draws",
     )
 
@@ -264,19 +255,22 @@ def _alone(
     return Question(
         "BAL2",
         "note 3, §2",
-        "Could either population solve the task on its own, just the localized or just the oscillatory neurons?",
-        "Yes, both: trained alone, and as parts of a committee that has both. The oscillatory ones do better."
+        "Could either population solve the task on its own, just the localized or just the "
+        "oscillatory neurons?",
+        "Yes, both: trained alone, and as parts of a committee that has both. The oscillatory "
+        "ones do better."
         if able and np.mean(worth[OSCILLATORY]) > np.mean(worth[LOCALIZED])
         else "Yes, both."
         if able
         else "Not here.",
         "P(ŷ(X₁) > ŷ(X₀)) "
         + "; ".join(f"{name}: {spread(values, 3)}" for name, values in worth.items())
-        + f". Trained alone, {spread(kinds[0], 0)} % are localized and {spread(kinds[1], 0)} % oscillatory, with "
-        f"accuracies of {spread(accuracies(runs[LOCALIZED]), 1)} and {spread(accuracies(runs[OSCILLATORY]), 1)} % "
-        f"(both: {spread(accuracies(runs[BOTH]), 1)} %)",
-        "fresh draws, mean response of the neurons named; alone by labels that need one population; accuracy at the "
-        "middle of the labels",
+        + f". Trained alone, {spread(kinds[0], 0)} % are localized and {spread(kinds[1], 0)} % "
+        f"oscillatory, with accuracies of {spread(accuracies(runs[LOCALIZED]), 1)} and "
+        f"{spread(accuracies(runs[OSCILLATORY]), 1)} % (both: {spread(accuracies(runs[BOTH]), 1)} "
+        "%)",
+        "fresh draws, mean response of the neurons named; alone by labels that need one "
+        "population; accuracy at the middle of the labels",
     )
 
 
@@ -297,8 +291,8 @@ def _unbalanced(
         "note 3, §2",
         "What do unbalanced populations do?",
         ("Both populations appear even where all first fields are of one kind. " if both else "")
-        + "Unbalanced committees rank stimuli almost as well, but their outputs lie off the middle of the labels, "
-        "which costs loss and accuracy.",
+        + "Unbalanced committees rank stimuli almost as well, but their outputs lie off the "
+        "middle of the labels, which costs loss and accuracy.",
         "; ".join(rows),
         "first fields without waves above five cycles (slow) or below twelve, in several shares",
     )
@@ -312,7 +306,7 @@ def _positive(found: Mapping[str, Populations], scale: Scale) -> Question:
     usual = 100 * found[BOTH].localized.mean(axis=1)
     positive = np.concatenate([mostly, every])
     gain = positive.mean() - usual.mean()
-    errors = [one.std(ddof=1) / np.sqrt(len(one)) for one in (positive, usual)]
+    errors = [counts.std(ddof=1) / np.sqrt(len(counts)) for counts in (positive, usual)]
     clear = gain > 2 * float(np.hypot(errors[0], errors[1]))
     return Question(
         "BAL4",
@@ -323,11 +317,14 @@ def _positive(found: Mapping[str, Populations], scale: Scale) -> Question:
             if clear
             else "Hardly more than other first fields do, under these settings. "
         )
-        + "Positive fields have more variance under the longer lengthscale, so that most biases start to fall (POP5); "
-        "but the mean output must come out right, which turns others positive. Slow first fields do more.",
-        f"localized: {spread(mostly, 0)} % from mostly positive, {spread(every, 0)} % from all positive, "
-        f"{spread(slow, 0)} % from slow fields, {spread(usual, 0)} % from fields of either sign",
-        f"{len(mostly)} committees each of positive starts, one of slow ones, {len(usual)} of the last",
+        + "Positive fields have more variance under the longer lengthscale, so that most biases "
+        "start to fall (POP5); but the mean output must come out right, which turns others "
+        "positive. Slow first fields do more.",
+        f"localized: {spread(mostly, 0)} % from mostly positive, {spread(every, 0)} % from all "
+        f"positive, {spread(slow, 0)} % from slow fields, {spread(usual, 0)} % from fields of "
+        "either sign",
+        f"{len(mostly)} committees each of positive starts, one of slow ones, {len(usual)} of the "
+        "last",
     )
 
 
@@ -335,9 +332,9 @@ def setting(scale: Scale) -> str:
     """In words."""
     method: Any = experiments(scale)[STARTS].method
     return (
-        f"As notes/populations: N = {SITES}, ξ = (1, 2), gain {GAIN:g}, K = {hidden(scale)}, erf(h/√2), trained "
-        f"biases, learning rate {method.learning_rate:g}, {method.steps:,} steps, estimator orbit with {method.batch} "
-        "draws a step. Labels ±1 unless said."
+        f"As notes/populations: N = {SITES}, ξ = (1, 2), gain {GAIN:g}, K = {hidden(scale)}, "
+        f"erf(h/√2), trained biases, learning rate {method.learning_rate:g}, {method.steps:,} "
+        f"steps, estimator orbit with {method.batch} draws a step. Labels ±1 unless said."
     )
 
 
@@ -345,10 +342,11 @@ FIGURE = PaperFigure(
     name="notes/balance",
     title="Note 3: unbalanced populations, and either alone",
     caption=(
-        "Committees of localized neurons only and of oscillatory neurons only, which labels of one sign bring about, "
-        "and one of unequal parts. Below: how often each tells a draw of one class from one of the "
-        "other, alone and as part of a committee with both; the share of negative biases that unbalanced starts lead "
-        "to; and, ours, the loss that a share of negative biases cannot go below."
+        "Committees of localized neurons only and of oscillatory neurons only, which labels of "
+        "one sign bring about, and one of unequal parts. Below: how often each tells a draw of "
+        "one class from one of the other, alone and as part of a committee with both; the share "
+        "of negative biases that unbalanced starts lead to; and, ours, the loss that a share of "
+        "negative biases cannot go below."
     ),
     setting=setting,
     draw=draw,

@@ -10,7 +10,7 @@ import numpy as np
 from ..analysis.gates import GateHistory, gates_along
 from ..experiments import Experiment, Training
 from ..networks import Committee
-from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from .base import PaperFigure, Question, Results, Scale, at, printed, spread
@@ -26,7 +26,7 @@ def task(gain: float) -> Discrimination:
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
-    """The note's committee; and one on data far from Gaussian, until its fields have their shape."""
+    """The note's committee; one on data far from Gaussian, until its fields have their shape."""
     network = Committee(HIDDEN, init_scale=1.0)
     note = Training(
         learning_rate=0.01,
@@ -50,7 +50,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
 
 
 def histories(results: Results, name: str) -> tuple[GateHistory, GateHistory]:
-    """Against the record that follows, counted from half time on; and against the last, counted from the start."""
+    """Against the next record, counted from half time on; against the last, from the start."""
     run, draws = results[name], at(results.scale, paper=10_000, quick=1000, tiny=100)
 
     def compute() -> tuple[GateHistory, GateHistory]:
@@ -62,75 +62,54 @@ def histories(results: Results, name: str) -> tuple[GateHistory, GateHistory]:
 
 
 def draw(results: Results) -> Any:
-    """As the note: agreement of gates over time, kurtosis of preactivations, final fields; a row a gain."""
+    """As the note: gates that flip over time, kurtosis of preactivations, final fields; by gain."""
     figure: Any = new_figure(11, 5.8)
     grid = figure.subplots(2, 4)
-    for row, name in zip(grid, GAINS, strict=True):
-        late, whole = histories(results, name)
-        run = results[name]
-        row[0].plot(late.times, 100 * (1 - late.agreement[0]), color=BLUE, lw=0.7, alpha=0.7)
-        row[0].plot([], [], color=BLUE, lw=0.7, label="drawn")
-        row[0].plot(
-            late.times,
-            100 * (1 - late.gaussian[0].mean(axis=1)),
-            "k--",
-            lw=1,
-            label="by covariance, mean",
-        )
-        row[0].set(ylabel="gates that flip (%)", ylim=(0, None))
-        row[0].legend(frameon=False, fontsize=SMALL - 1)
-        kurtosis = whole.kurtosis[0].mean(axis=2)
-        row[1].plot(run.times, kurtosis, color=GREEN, lw=0.7, alpha=0.8)
-        row[1].axhline(0, color=GRAY, lw=0.6)
-        row[1].set(
-            ylabel="excess kurtosis of ⟨w, x⟩", ylim=(min(-0.3, 1.1 * np.nanmin(kurtosis)), 0.3)
-        )
-        largest = 1.1 * np.abs(run.final[0]).max()
-        for place, field in enumerate(run.final[0]):
-            row[2].plot(
-                field / largest - 2 * (place // 2),
-                color=ORANGE,
-                lw=0.9,
-                alpha=1 if place % 2 else 0.55,
-            )
-        row[2].set_yticks([])
-        order = np.argsort(whole.uniform[0])
-        for values, color, label in (
-            (late.uniform[0], BLUE, "from half time on"),
-            (whole.uniform[0], ORANGE, "from the start"),
-        ):
-            row[3].plot(100 * values[order], "o-", color=color, ms=3.5, lw=0.8, label=label)
-        row[3].plot(
-            100 * late.bound[0][order],
-            "v:",
-            color=BLUE,
-            ms=3.5,
-            lw=0.8,
-            mfc="none",
-            label="its union bound",
-        )
-        row[3].set(ylim=(0, 102), ylabel="gates that never flip (%)")
-        row[3].locator_params(axis="x", integer=True)
-        row[0].annotate(
-            f"{name}: gain {GAINS[name]:g}",
-            (-0.32, 0.5),
-            xycoords="axes fraction",
-            rotation=90,
-            va="center",
-            fontsize=9,
-        )
-    grid[0, 3].legend(frameon=False, fontsize=SMALL - 1, loc="lower right")
     titles = (
         "between two records",
         "of preactivations",
         "final fields, two a line",
         "ours: over many records",
     )
+    xlabels = ("flow time", "flow time", "site", "neuron")
+    tiny = {"fontsize": SMALL - 1}
+    for row, name in zip(grid, GAINS, strict=True):
+        late, history = histories(results, name)
+        run = results[name]
+        flips, bent, fields, never = row
+        flips.plot(late.times, 100 * (1 - late.agreement[0]), color=BLUE, lw=0.7, alpha=0.7)
+        flips.plot([], [], color=BLUE, lw=0.7, label="drawn")
+        by_covariance = 100 * (1 - late.gaussian[0].mean(axis=1))
+        flips.plot(late.times, by_covariance, "k--", lw=1, label="by covariance, mean")
+        flips.set(ylabel="gates that flip (%)", ylim=(0, None))
+        flips.legend(frameon=False, **tiny)
+        place = {"xycoords": "axes fraction", "rotation": 90, "va": "center"}
+        flips.annotate(f"{name}: gain {GAINS[name]:g}", (-0.32, 0.5), fontsize=9, **place)
+        kurtosis = history.kurtosis[0].mean(axis=2)
+        bent.plot(run.times, kurtosis, color=GREEN, lw=0.7, alpha=0.8)
+        bent.axhline(0, color=GRAY, lw=0.6)
+        lowest = min(-0.3, 1.1 * np.nanmin(kurtosis))
+        bent.set(ylabel="excess kurtosis of ⟨w, x⟩", ylim=(lowest, 0.3))
+        largest = 1.1 * np.abs(run.final[0]).max()
+        for number, field in enumerate(run.final[0]):
+            style = {"color": ORANGE, "lw": 0.9, "alpha": 1 if number % 2 else 0.55}
+            fields.plot(field / largest - 2 * (number // 2), **style)
+        fields.set_yticks([])
+        order = np.argsort(history.uniform[0])
+        for values, color, marker, fill, label in (
+            (late.uniform[0], BLUE, "o-", BLUE, "from half time on"),
+            (history.uniform[0], ORANGE, "o-", ORANGE, "from the start"),
+            (late.bound[0], BLUE, "v:", "none", "its union bound"),
+        ):
+            style = {"color": color, "mfc": fill, "ms": 3.5, "lw": 0.8}
+            never.plot(100 * values[order], marker, label=label, **style)
+        never.set(ylim=(0, 102), ylabel="gates that never flip (%)")
+        never.locator_params(axis="x", integer=True)
     for ax, title in zip(grid[0], titles, strict=True):
-        ax.set_title(title, fontsize=9, color=GREEN if title.startswith("ours") else "black")
-    for ax, label in zip(grid[1], ("flow time", "flow time", "site", "neuron"), strict=True):
-        ax.set_xlabel(label)
-    make_small(grid.ravel())
+        finish(ax, title)
+    for ax, xlabel in zip(grid[1], xlabels, strict=True):
+        finish(ax, xlabel=xlabel)
+    grid[0, 3].legend(frameon=False, loc="lower right", **tiny)
     return figure
 
 
@@ -139,19 +118,20 @@ def questions(results: Results) -> Sequence[Question]:
     parts: dict[str, list[str]] = {"flips": [], "never": [], "kurtosis": []}
     falls, steady, bent_more = [], [], []
     for name in GAINS:
-        late, whole = histories(results, name)
+        late, history = histories(results, name)
         flips = 100 * (1 - late.agreement[0])
         tenth = max(1, len(flips) // 10)
         first, last = flips[:tenth].mean(axis=0), flips[-tenth:].mean(axis=0)
         falls.append(last.mean() < first.mean())
-        steady.append(100 * float(whole.uniform[0].mean()))
+        steady.append(100 * float(history.uniform[0].mean()))
         parts["flips"].append(f"{name}: {spread(first)} % at first, {spread(last)} % at last")
         parts["never"].append(
-            f"{name}: {spread(100 * whole.uniform[0], 0)} % never flip, {spread(100 * late.uniform[0], 0)} % not from "
-            f"half time on (at least {spread(100 * late.bound[0], 0)} % by the union bound); "
-            f"{spread(100 * whole.agreement[0, 0], 0)} % of the first gates are as in the end"
+            f"{name}: {spread(100 * history.uniform[0], 0)} % never flip, "
+            f"{spread(100 * late.uniform[0], 0)} % not from half time on (at least "
+            f"{spread(100 * late.bound[0], 0)} % by the union bound); "
+            f"{spread(100 * history.agreement[0, 0], 0)} % of the first gates are as in the end"
         )
-        bent = whole.kurtosis[0].mean(axis=2)
+        bent = history.kurtosis[0].mean(axis=2)
         bent_more.append(bent[-1].mean() < bent[0].mean() - 0.1)
         parts["kurtosis"].append(
             f"{name}: {spread(bent[0])} at the start, {spread(bent[-1])} at the end"
@@ -171,8 +151,9 @@ def questions(results: Results) -> Sequence[Question]:
             "FLIP2",
             "notes 1, §4.1, and 4, eq. (79)",
             "May the gates be taken as fixed?",
-            "For as long as the note trains nearly so, as fields hardly change their shape by then. Over the whole of "
-            "learning not: about half of all stimuli meet another gate some time, most of them early."
+            "For as long as the note trains nearly so, as fields hardly change their shape by "
+            "then. Over the whole of learning not: about half of all stimuli meet another gate "
+            "some time, most of them early."
             if steady[1] < 70 < 80 < steady[0]
             else "Not from the start."
             if max(steady) < 90
@@ -184,11 +165,13 @@ def questions(results: Results) -> Sequence[Question]:
             "FLIP3",
             "note 1, Fig. 3",
             "How far from Gaussian are the preactivations, and does that change?",
-            "They stay Gaussian on Gaussian data; else a field that gathers on few sites makes them less so."
+            "They stay Gaussian on Gaussian data; else a field that gathers on few sites makes "
+            "them less so."
             if bent_more == [False, True]
             else "They change little here.",
             "; ".join(parts["kurtosis"]),
-            f"excess kurtosis of ⟨w, x⟩, mean of both classes; {over}; noise of the draws about {printed(noise)}",
+            f"excess kurtosis of ⟨w, x⟩, mean of both classes; {over}; noise of the draws about "
+            f"{printed(noise)}",
         ),
     ]
 
@@ -198,11 +181,12 @@ def setting(scale: Scale) -> str:
     note, longer = (experiments(scale)[name].method for name in (NOTE, LONG))
     assert isinstance(note, Training) and isinstance(longer, Training)
     return (
-        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), K = {HIDDEN} ReLU neurons, initial variance 2/(N + K). The note's: "
-        f"gain {GAINS[NOTE]:g}, learning rate {note.learning_rate:g}, batch {note.batch:,}, estimator independent, "
-        f"{note.steps:,} steps (our loss has no ½: flow is twice as fast). Ours: gain {GAINS[LONG]:g}, learning rate "
-        f"{longer.learning_rate:g}, estimator orbit with {longer.batch} draws a step, {longer.steps:,} steps. Recorded "
-        f"every {note.every} steps."
+        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), K = {HIDDEN} ReLU neurons, initial variance "
+        f"2/(N + K). The note's: gain {GAINS[NOTE]:g}, learning rate {note.learning_rate:g}, "
+        f"batch {note.batch:,}, estimator independent, {note.steps:,} steps (our loss has no ½: "
+        f"flow is twice as fast). Ours: gain {GAINS[LONG]:g}, learning rate "
+        f"{longer.learning_rate:g}, estimator orbit with {longer.batch} draws a step, "
+        f"{longer.steps:,} steps. Recorded every {note.every} steps."
     )
 
 
@@ -210,10 +194,11 @@ FIGURE = PaperFigure(
     name="notes/flipping",
     title="Note 1, Fig. 3: gates that flip",
     caption=(
-        "Share of stimuli for which a neuron's gate changes between two records (one curve a neuron; dashed: what the "
-        "covariance alone says), excess kurtosis of the preactivations, and final fields; above as in the note, where "
-        "fields still look like their start, below much longer and at gain 3. Ours, right: how many gates never change "
-        "over many records, with the union bound."
+        "Share of stimuli for which a neuron's gate changes between two records (one curve a "
+        "neuron; dashed: what the covariance alone says), excess kurtosis of the preactivations, "
+        "and final fields; above as in the note, where fields still look like their start, below "
+        "much longer and at gain 3. Ours, right: how many gates never change over many records, "
+        "with the union bound."
     ),
     setting=setting,
     draw=draw,

@@ -10,7 +10,7 @@ import numpy as np
 from ..analysis import GaborFit, fit_gabor, fit_sinusoid, power_spectrum, uncertainty
 from ..experiments import Experiment, Training
 from ..networks import Committee
-from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
+from ..plots._style import BLUE, GRAY, ORANGE, SMALL, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from .base import PaperFigure, Question, Results, Scale, at, printed
@@ -38,7 +38,7 @@ def seeds(scale: Scale) -> int:
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
-    """ReLU committees of note 1's size at many gains, and the sigmoidal ones of notes/populations."""
+    """ReLU committees of note 1's size at many gains, and the erf ones of notes/populations."""
     swept, num = gains(scale), seeds(scale)
     short, long = (NLGP((SITES,), xi=xi, gain=np.repeat(swept, num)) for xi in XI)
     method = Training(
@@ -61,22 +61,22 @@ def fitted(results: Results, name: str, gain: float) -> GaborFit:
 
 
 def fields_by_gain(results: Results) -> dict[str, dict[float, np.ndarray]]:
-    """Final fields, (field, site), of each gain: ReLU committees, and the two populations of erf committees."""
+    """Final fields, (field, site), of each gain: ReLU, and the two populations of erf."""
     scale, run, split = results.scale, results[RELU], results[ERF]
     relu = run.final.reshape(len(gains(scale)), -1, SITES)
-    found: dict[str, dict[float, np.ndarray]] = {RELU: dict(zip(gains(scale), relu, strict=True))}
+    groups: dict[str, dict[float, np.ndarray]] = {RELU: dict(zip(gains(scale), relu, strict=True))}
     of, negative = split_gains(scale), split.biases[:, -1] < 0
     for name, mask in (("erf, negative biases", negative), ("erf, positive biases", ~negative)):
-        found[name] = {}
+        groups[name] = {}
         for gain in np.unique(of):
             first = int(np.flatnonzero(of == gain)[0])
             if mask[first].any():
-                found[name][float(gain)] = split.final[first][mask[first]]
-    return found
+                groups[name][float(gain)] = split.final[first][mask[first]]
+    return groups
 
 
 def medians(results: Results, name: str, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Gains, and of each the lower quartile, median and upper quartile of a number of the fits, (gain, 3)."""
+    """Gains, and of each the quartiles of a number of the fits, (gain, 3)."""
     of = list(fields_by_gain(results)[name])
     rows = [
         np.quantile(getattr(fitted(results, name, gain), what), [0.25, 0.5, 0.75]) for gain in of
@@ -108,30 +108,26 @@ def draw(results: Results) -> Any:
         moved = SITES // 2 - int(np.abs(fields[typical]).argmax())
         ax.plot(np.roll(fields[typical], moved), color="black", lw=1.3, label="field")
         ax.plot(np.roll(fit.curve()[typical], moved), color=ORANGE, lw=1.2, ls="--", label="Gabor")
-        ax.set_title(f"ReLU, gain {gain:g}: error {100 * fit.error[typical]:.0f} %", fontsize=9)
-        ax.set_xlabel("site")
-    grid[0, 0].legend(frameon=False, fontsize=SMALL)
-    for ax, what, factor, label in zip(
+        title = f"ReLU, gain {gain:g}: error {100 * fit.error[typical]:.0f} %"
+        finish(ax, title, legend=None if ax is not grid[0, 0] else {}, xlabel="site")
+    for ax, (number, factor, label) in zip(
         grid[1],
-        ("error", "width", "frequency"),
-        (100, 1, 1),
-        ("error (%)", "width (sites)", "frequency (cycles)"),
+        (
+            ("error", 100, "error (%)"),
+            ("width", 1, "width (sites)"),
+            ("frequency", 1, "frequency (cycles)"),
+        ),
         strict=False,
     ):
         for name, color in zip(groups, ("black", ORANGE, BLUE), strict=True):
-            at_gain, quartiles = medians(results, name, what)
-            ax.fill_between(
-                at_gain, *(factor * quartiles[:, [0, 2]].T), color=color, alpha=0.13, lw=0
-            )
-            ax.plot(
-                at_gain, factor * quartiles[:, 1], "o-", color=color, ms=3.5, lw=1.1, label=name
-            )
-        ax.set(xscale="log", xlabel="gain", ylabel=label, ylim=(0, None))
-    grid[1, 0].set_title("best Gabor, median and quartiles", fontsize=9)
-    grid[1, 1].legend(frameon=False, fontsize=SMALL - 1)
+            at_gain, quartiles = medians(results, name, number)
+            low, middle, high = factor * quartiles.T
+            ax.fill_between(at_gain, low, high, color=color, alpha=0.13, lw=0)
+            ax.plot(at_gain, middle, "o-", color=color, ms=3.5, lw=1.1, label=name)
+        title = "best Gabor, median and quartiles" if number == "error" else ""
+        legend = {"fontsize": SMALL - 1} if number == "width" else None
+        finish(ax, title, legend=legend, xscale="log", xlabel="gain", ylabel=label, ylim=(0, None))
     _draw_uncertainty(grid[1, 3], results)
-    grid[1, 3].set_title("ours: uncertainty along the run", fontsize=9, color=GREEN)
-    make_small(grid.ravel())
     return figure
 
 
@@ -144,8 +140,8 @@ def _draw_uncertainty(ax: Any, results: Results) -> None:
         ends = f"gain {gain:g}" if place in (0, len(values) - 1) else None
         ax.plot(times[1:], row[1:], color=color, lw=1.1, label=ends)
     ax.axhline(0.5, color=GRAY, lw=1, ls="--", label="bound")
-    ax.set(xscale="log", yscale="log", xlabel="flow time", ylabel="uncertainty")
-    ax.legend(frameon=False, fontsize=SMALL - 1)
+    labels = {"xscale": "log", "yscale": "log", "xlabel": "flow time", "ylabel": "uncertainty"}
+    finish(ax, "ours: uncertainty along the run", legend={"fontsize": SMALL - 1}, **labels)
 
 
 def slow_share(fields: np.ndarray) -> np.ndarray:
@@ -166,16 +162,20 @@ def questions(results: Results) -> Sequence[Question]:
     )
     at_low, at_high = (float(np.median(fitted(results, RELU, gain).error)) for gain in (low, high))
     waves = 100 * float(np.median(fit_sinusoid(relu[low].astype(float)).error))
-    count = f"{seeds(results.scale)} seeds of {HIDDEN} ReLU neurons a gain, one committee a gain for erf; medians"
+    count = (
+        f"{seeds(results.scale)} seeds of {HIDDEN} ReLU neurons a gain, one committee a gain for "
+    )
+    count += "erf; medians"
     return [
         Question(
             "GAB1",
             "note 1, uncertainty principle",
-            "Are fields Gabors on Gaussian and non-Gaussian data alike, with other decay and frequency?",
+            "Are fields Gabors on Gaussian and non-Gaussian data alike, with other decay and "
+            "frequency?",
             _verdict(at_low, at_high),
-            f"error of the best Gabor in percent by gain; {parts}. At gain {low:g} a single wave leaves "
-            f"{waves:.0f} %, and {float(np.median(slow_share(relu[low]))):.0f} % of the energy is at {SLOWEST} cycles "
-            "or fewer",
+            f"error of the best Gabor in percent by gain; {parts}. At gain {low:g} a single wave "
+            f"leaves {waves:.0f} %, and {float(np.median(slow_share(relu[low]))):.0f} % of the "
+            f"energy is at {SLOWEST} cycles or fewer",
             count,
         ),
         _parameters(results, count),
@@ -186,8 +186,9 @@ def questions(results: Results) -> Sequence[Question]:
 def _verdict(at_low: float, at_high: float) -> str:
     if at_high < CLOSE < at_low:
         return (
-            "At high gain nearly: a Gabor fits the typical field to within a quarter. On Gaussian data not: neurons "
-            "share a few slow waves among them, and sums of these have no envelope."
+            "At high gain nearly: a Gabor fits the typical field to within a quarter. On "
+            "Gaussian data not: neurons share a few slow waves among them, and sums of these "
+            "have no envelope."
         )
     if at_low < CLOSE:
         return "In both." if at_high < CLOSE else "On Gaussian data only."
@@ -212,14 +213,14 @@ def _parameters(results: Results, count: str) -> Question:
     return Question(
         "GAB2",
         "note 1, uncertainty principle",
-        "Do fields deform continuously from long oscillations to bumps as the gain grows, and how do decay and "
-        "frequency change?",
-        "Yes: the envelope narrows and the wavelength stays a few times wider than it, so that what remains is a bump "
-        "with a shallow surround."
+        "Do fields deform continuously from long oscillations to bumps as the gain grows, and "
+        "how do decay and frequency change?",
+        "Yes: the envelope narrows and the wavelength stays a few times wider than it, so that "
+        "what remains is a bump with a shallow surround."
         if narrower
         else "Widths change little here.",
-        f"{'; '.join(parts)}. At the highest gain |cos phase| of ReLU fields is {printed(float(np.median(even)))} "
-        "(1: even)",
+        f"{'; '.join(parts)}. At the highest gain |cos phase| of ReLU fields is "
+        f"{printed(float(np.median(even)))} (1: even)",
         count,
     )
 
@@ -235,17 +236,20 @@ def _shrinking(results: Results) -> Question:
     return Question(
         "GAB3",
         "note 1, uncertainty principle",
-        "Does the uncertainty in position and frequency decrease during training to its minimum of ½?",
-        f"It {'falls' if fell else 'does not fall'} at every gain, {whole}, and ends above ½: a real field has waves "
-        "of both signs of frequency, so that only a bump without surround comes near the bound.",
+        "Does the uncertainty in position and frequency decrease during training to its minimum "
+        "of ½?",
+        f"It {'falls' if fell else 'does not fall'} at every gain, {whole}, and ends above ½: a "
+        "real field has waves of both signs of frequency, so that only a bump without surround "
+        "comes near the bound.",
         "median at the start and the end by gain: "
         + ", ".join(
             f"{gain:g}: {first:.0f} and {end:.1f}"
             for gain, (first, end) in zip(gains(results.scale), ends, strict=True)
         )
-        + f". At the highest gain it fell between {100 * share:.0f} % of records, and the least of all fields is "
-        f"{printed(float(np.min(last)))}",
-        "Breitenberger's uncertainty on the ring, with mean frequency 0, over all ReLU fields of a gain",
+        + f". At the highest gain it fell between {100 * share:.0f} % of records, and the least "
+        f"of all fields is {printed(float(np.min(last)))}",
+        "Breitenberger's uncertainty on the ring, with mean frequency 0, over all ReLU fields of "
+        "a gain",
     )
 
 
@@ -253,10 +257,11 @@ def setting(scale: Scale) -> str:
     """In words."""
     method: Any = experiments(scale)[RELU].method
     return (
-        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}). ReLU: K = {HIDDEN}, no biases, initial variance 2/(N + K), learning "
-        f"rate {method.learning_rate:g}, {method.steps:,} steps (to flow time "
-        f"{method.steps * method.learning_rate:,.0f}; note 1 stops at 50, where fields still move), estimator orbit "
-        f"with {method.batch} draws a step, {seeds(scale)} seeds a gain. erf: as notes/populations, with biases."
+        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}). ReLU: K = {HIDDEN}, no biases, initial "
+        f"variance 2/(N + K), learning rate {method.learning_rate:g}, {method.steps:,} steps (to "
+        f"flow time {method.steps * method.learning_rate:,.0f}; note 1 stops at 50, where fields "
+        f"still move), estimator orbit with {method.batch} draws a step, {seeds(scale)} seeds a "
+        "gain. erf: as notes/populations, with biases."
     )
 
 
@@ -264,9 +269,10 @@ FIGURE = PaperFigure(
     name="notes/gabor",
     title="Note 1: Gabors and the gain",
     caption=(
-        "Fields of ReLU committees at growing gain, with the best Gabor: sums of slow waves turn into bumps with a "
-        "surround. Below, error, width and frequency of the best Gabors against the gain, for ReLU neurons and for the "
-        "two populations of sigmoidal ones. Ours, right: the uncertainty along the run, with the bound of ½."
+        "Fields of ReLU committees at growing gain, with the best Gabor: sums of slow waves turn "
+        "into bumps with a surround. Below, error, width and frequency of the best Gabors "
+        "against the gain, for ReLU neurons and for the two populations of sigmoidal ones. Ours, "
+        "right: the uncertainty along the run, with the bound of ½."
     ),
     setting=setting,
     draw=draw,

@@ -1,4 +1,4 @@
-"""Note 1, §5.1: which gates win, by the loss they end with or by how fast they learn, and what a neuron does."""
+"""Note 1, §5.1: which gates win, by limiting loss or by speed, and what a neuron does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,18 @@ from ..networks.gates import (
     Redundant,
 )
 from ..networks.gates import Wave as WaveGate
-from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
+from ..plots._style import (
+    AMBER,
+    BLUE,
+    GRAY,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY_BLUE,
+    SMALL,
+    finish,
+    new_figure,
+)
 from ..stimuli import NLGP, Ising, Stimulus
 from ..tasks import Discrimination
 from ..theory import ExactIsing, GatedSolution, LinearResponse, gated_solution
@@ -52,10 +63,10 @@ def task_of(law: str, scale: Scale) -> Discrimination:
     spins = [Ising((sites(scale),), coupling=j) for j in COUPLINGS]
     if law == BETWEEN:
         classes: list[Stimulus] = [
-            NLGP.with_correlation(one.covariance(), gain=GAIN) for one in spins
+            NLGP.with_correlation(stimulus.covariance(), gain=GAIN) for stimulus in spins
         ]
     else:
-        classes = [one if law == SPINS else one.gaussian_clone() for one in spins]
+        classes = [stimulus if law == SPINS else stimulus.gaussian_clone() for stimulus in spins]
     return Discrimination(*classes)
 
 
@@ -96,14 +107,14 @@ def losses(results: Results, law: str) -> dict[str, float]:
 
 
 def frozen(results: Results, law: str) -> np.ndarray:
-    """Limiting loss of a linear network behind the gate that the neuron has at each record, (member, time)."""
+    """Limiting loss behind the gate that the neuron has at each record, (member, time)."""
     weights = results[law].weights[:, :, 0].astype(float)
     task = task_of(law, results.scale)
 
     def compute() -> np.ndarray:
         rows = weights.reshape(-1, weights.shape[-1])
-        found = [gated_solution(task, Directions(row[None])).limiting_loss for row in rows]
-        return np.array(found).reshape(weights.shape[:2])
+        limits = [gated_solution(task, Directions(row[None])).limiting_loss for row in rows]
+        return np.array(limits).reshape(weights.shape[:2])
 
     return results.once(("frozen", law), compute)
 
@@ -133,7 +144,7 @@ def by_number(results: Results, law: str) -> dict[str, np.ndarray]:
 
 
 def spectra(results: Results) -> dict[str, np.ndarray]:
-    """Rates of all modes, fastest first, on Gaussian data: closed forms, but for exclusive gates, which are drawn."""
+    """Rates of all modes on Gaussian data, fastest first; closed forms but for exclusive gates."""
     structures: dict[str, Gates] = {
         "one half-space, any direction": Bump(),
         "four bumps": Bump(copies=4),
@@ -144,154 +155,99 @@ def spectra(results: Results) -> dict[str, np.ndarray]:
     return {name: solved(results, GAUSSIAN, gates).rates for name, gates in structures.items()}
 
 
-def draw(results: Results) -> Any:
-    """The race by loss and by time, where it ends, what a neuron does, more gates, and how fast modes go."""
-    figure: Any = new_figure(11.5, 6.8)
-    grid = figure.subplots(2, 3)
-    _draw_race(grid[0, 0], results)
-    _draw_falls(grid[0, 1], results)
-    _draw_ends(grid[0, 2], results)
-    _draw_frozen(grid[1, 0], results)
-    _draw_numbers(grid[1, 1], results)
-    _draw_spectra(grid[1, 2], results)
-    make_small(grid.ravel())
-    return figure
-
-
-def _colors() -> dict[str, str]:
-
-    return {SPINS: ORANGE, BETWEEN: GRAY, GAUSSIAN: BLUE}
-
-
+COLORS = {SPINS: ORANGE, BETWEEN: GRAY, GAUSSIAN: BLUE}
 # Structures, in the order of SINGLE: Okabe and Ito's palette.
-PALETTE = ("#D55E00", "#E69F00", "#CC79A7", "#009E73", "#0072B2", "#56B4E9", "#999999")
+PALETTE = (ORANGE, AMBER, PURPLE, GREEN, BLUE, SKY_BLUE, GRAY)
+TINY = {"fontsize": SMALL - 1}  # legends
 
 
-def _draw_race(ax: Any, results: Results) -> None:
-
-    place = -np.arange(len(SINGLE))
-    for law, color in _colors().items():
+def draw(results: Results) -> Any:
+    """The race by loss and by time, where it ends, what a neuron does, more gates, and rates."""
+    figure: Any = new_figure(11.5, 6.8)
+    race, falls, ends, neuron, more, rates = figure.subplots(2, 3).ravel()
+    places = -np.arange(len(SINGLE))
+    for law, color in COLORS.items():
         values = np.array(list(losses(results, law).values()))
-        ax.plot(values, place, "o-", color=color, ms=5, mew=0, lw=0.8, alpha=0.9, label=LAWS[law])
+        style = {"color": color, "ms": 5, "mew": 0, "lw": 0.8, "alpha": 0.9}
+        race.plot(values, places, "o-", label=LAWS[law], **style)
         best = int(np.argmin(values))
-        ax.plot(values[best], place[best], "o", ms=10, mfc="none", mec=color, mew=1.2)
-    ax.set_yticks(place, list(SINGLE), fontsize=SMALL)
-    ax.set(xlabel="limiting loss (ring: the winner)")
-    ax.set_title("one gate, three laws, one covariance", fontsize=9)
-    ax.legend(frameon=False, fontsize=SMALL - 1)
-
-
-def _draw_falls(ax: Any, results: Results) -> None:
-
-    for (name, gates), color in zip(SINGLE.items(), PALETTE, strict=True):
-        one = solved(results, SPINS, gates)
-        ax.plot(TIMES, one.loss(one.weights(TIMES)), color=color, lw=1.3, label=name)
-    ax.set(xscale="log", xlabel="flow time", ylabel="loss")
-    ax.set_title("spins: how the loss falls", fontsize=9)
-    ax.legend(frameon=False, fontsize=SMALL - 1)
-
-
-def _draw_ends(ax: Any, results: Results) -> None:
+        race.plot(values[best], places[best], "o", ms=10, mfc="none", mec=color, mew=1.2)
+    race.set_yticks(places, list(SINGLE))
+    title = "one gate, three laws, one covariance"
+    finish(race, title, legend=TINY, xlabel="limiting loss (ring: the winner)")
 
     size = sites(results.scale)
-    ax.axhline(0, color=GRAY, lw=0.5)
+    ends.axhline(0, color=GRAY, lw=0.5)
     for (name, gates), color in zip(SINGLE.items(), PALETTE, strict=True):
+        solution = solved(results, SPINS, gates)
+        falls.plot(TIMES, solution.loss(solution.weights(TIMES)), color=color, lw=1.3, label=name)
         if name in ("bump", "majority of three", "Mexican hat", "flat"):
-            field = solved(results, SPINS, gates).limit()[0]
-            ax.plot(
-                np.roll(field, size // 2 - int(field.argmax())), color=color, lw=1.3, label=name
-            )
-    ax.set(xlabel="site (largest weight at the center)", ylabel="weight")
-    ax.set_title("spins: fields behind these gates at the end", fontsize=9)
-    ax.legend(frameon=False, fontsize=SMALL - 1)
-
-
-def _draw_frozen(ax: Any, results: Results) -> None:
-
-    colors = _colors()
-    for law in (SPINS, GAUSSIAN):
-        times, values = results[law].times, frozen(results, law)
-        label = f"{LAWS[law]}, {len(values)} starts"
-        for index, row in enumerate(values):
-            shown = label if index == 0 else None
-            ax.plot(np.maximum(times, 0.5), row, "o-", color=colors[law], ms=3, lw=1, label=shown)
-        best = min(losses(results, law).values())
-        ax.axhline(best, color=colors[law], lw=0.8, ls=":")
-    ax.set(
-        xscale="log",
-        xlabel="flow time at which the neuron's gate is frozen (first: the start)",
-        ylabel="limiting loss",
-    )
-    ax.set_title("ours: gates that a ReLU neuron has (dotted: winners)", fontsize=9, color=GREEN)
-    ax.legend(frameon=False, fontsize=SMALL - 1)
-
-
-def _draw_numbers(ax: Any, results: Results) -> None:
+            field = solution.limit()[0]
+            centered = np.roll(field, size // 2 - int(field.argmax()))
+            ends.plot(centered, color=color, lw=1.3, label=name)
+    labels = {"xscale": "log", "xlabel": "flow time", "ylabel": "loss"}
+    finish(falls, "spins: how the loss falls", legend=TINY, **labels)
+    labels = {"xlabel": "site (largest weight at the center)", "ylabel": "weight"}
+    finish(ends, "spins: fields behind these gates at the end", legend=TINY, **labels)
 
     count = numbers(results.scale)
     for law in (SPINS, GAUSSIAN):
-        for (name, values), style in zip(
+        color, times, values = COLORS[law], results[law].times, frozen(results, law)
+        for member, row in enumerate(values):
+            label = None if member else f"{LAWS[law]}, {len(values)} starts"
+            neuron.plot(np.maximum(times, 0.5), row, "o-", color=color, ms=3, lw=1, label=label)
+        neuron.axhline(min(losses(results, law).values()), color=color, lw=0.8, ls=":")
+        for (name, by_seed), marker in zip(
             by_number(results, law).items(), ("o-", "s--"), strict=True
         ):
-            error = values.std(axis=0, ddof=1) if len(values) > 1 else None
-            label = f"{name}, {LAWS[law]}"
-            ax.errorbar(
-                count,
-                values.mean(axis=0),
-                error,
-                fmt=style,
-                color=_colors()[law],
-                ms=4,
-                lw=1,
-                label=label,
-            )
-    ax.set(xscale="log", xlabel="gates", ylabel="limiting loss")
-    ax.set_xticks(count, [str(num) for num in count])
-    ax.minorticks_off()
-    ax.set_title("ours: more gates", fontsize=9, color=GREEN)
-    ax.legend(frameon=False, fontsize=SMALL - 1)
+            error = by_seed.std(axis=0, ddof=1) if len(by_seed) > 1 else None
+            style = {"fmt": marker, "color": color, "ms": 4, "lw": 1}
+            more.errorbar(count, by_seed.mean(axis=0), error, label=f"{name}, {LAWS[law]}", **style)
+    title = "ours: gates that a ReLU neuron has (dotted: winners)"
+    when = "flow time at which the neuron's gate is frozen (first: the start)"
+    finish(neuron, title, legend=TINY, xscale="log", xlabel=when, ylabel="limiting loss")
+    labels = {"xscale": "log", "xlabel": "gates", "ylabel": "limiting loss"}
+    finish(more, "ours: more gates", legend=TINY, **labels)
+    more.set_xticks(count, [str(num) for num in count])
+    more.minorticks_off()
 
-
-def _draw_spectra(ax: Any, results: Results) -> None:
-
-    for (name, rates), color in zip(spectra(results).items(), PALETTE, strict=False):
-        moving = rates[rates > 0]
-        ax.plot(
-            (np.arange(len(moving)) + 0.5) / len(rates), moving, color=color, lw=1.3, label=name
-        )
-    ax.set(
-        yscale="log",
-        xlabel="modes (those that never move left out)",
-        ylabel="rate 2λ/K²",
-        xlim=(0, 1),
-        ylim=(None, 100),
-    )
-    ax.set_title("Gaussian: how fast modes learn", fontsize=9)
-    ax.legend(frameon=False, fontsize=SMALL - 1, loc="upper right")
+    for (name, values), color in zip(spectra(results).items(), PALETTE, strict=False):
+        moving = values[values > 0]
+        share = (np.arange(len(moving)) + 0.5) / len(values)
+        rates.plot(share, moving, color=color, lw=1.3, label=name)
+    labels = {"xlabel": "modes (those that never move left out)", "ylabel": "rate 2λ/K²"}
+    limits = {"yscale": "log", "xlim": (0, 1), "ylim": (None, 100)}
+    legend = {**TINY, "loc": "upper right"}
+    finish(rates, "Gaussian: how fast modes learn", legend=legend, **labels, **limits)
+    return figure
 
 
 def questions(results: Results) -> Sequence[Question]:
     """What note 1 asks of the race."""
-    found = {law: losses(results, law) for law in LAWS}
-    winners = {law: min(values, key=values.__getitem__) for law, values in found.items()}
+    by_law = {law: losses(results, law) for law in LAWS}
+    winners = {law: min(values, key=values.__getitem__) for law, values in by_law.items()}
     size = sites(results.scale)
-    how = f"closed forms on a ring of {size} sites, J = {COUPLINGS}; NLGP measured on draws but for the bump"
+    how = (
+        f"closed forms on a ring of {size} sites, J = {COUPLINGS}; NLGP measured on draws but for "
+    )
+    how += "the bump"
     table = "; ".join(
         f"{LAWS[law]}: " + ", ".join(f"{name} {printed(loss, 4)}" for name, loss in values.items())
-        for law, values in found.items()
+        for law, values in by_law.items()
     )
     return [
         Question(
             "GATE1",
             "note 1, §5.1.2",
             "Which gating structure minimizes the limiting loss?",
-            f"Of single half-spaces {WORDS[winners[SPINS]]} on spins and {WORDS[winners[GAUSSIAN]]} on Gaussian data "
-            f"of the same covariances; at gain {GAIN:g}, between the two, {WORDS[winners[BETWEEN]]}.",
+            f"Of single half-spaces {WORDS[winners[SPINS]]} on spins and "
+            f"{WORDS[winners[GAUSSIAN]]} on Gaussian data of the same covariances; at gain "
+            f"{GAIN:g}, between the two, {WORDS[winners[BETWEEN]]}.",
             table,
             how,
         ),
         _speed(results),
-        _neuron(results, found, winners),
+        _neuron(results, by_law, winners),
         _more(results),
     ]
 
@@ -310,9 +266,9 @@ WORDS = {
 def _speed(results: Results) -> Question:
     halves = {name: solved(results, SPINS, gates).time_to(0.5) for name, gates in SINGLE.items()}
     rates = [solved(results, SPINS, gates).rates for gates in SINGLE.values()]
-    same = max(np.abs(one - rates[0]).max() for one in rates) < 1e-9
+    same = max(np.abs(values - rates[0]).max() for values in rates) < 1e-9
     first = min(halves, key=halves.__getitem__)
-    largest = ", ".join(f"{name} {one.max():.3g}" for name, one in spectra(results).items())
+    largest = ", ".join(f"{name} {values.max():.3g}" for name, values in spectra(results).items())
     return Question(
         "GATE2",
         "note 1, §5.1.1",
@@ -332,19 +288,19 @@ def _speed(results: Results) -> Question:
 
 
 def _neuron(
-    results: Results, found: Mapping[str, Mapping[str, float]], winners: Mapping[str, str]
+    results: Results, by_law: Mapping[str, Mapping[str, float]], winners: Mapping[str, str]
 ) -> Question:
     parts, reached = [], []
     for law in (SPINS, GAUSSIAN):
-        values, best = frozen(results, law), found[law][winners[law]]
+        values, best = frozen(results, law), by_law[law][winners[law]]
         reached.append(bool(np.abs(values[:, -1] - best).max() < 0.002))
         parts.append(
-            f"{LAWS[law]}: {spread(values[:, 0], 4)} at the start, {spread(values[:, -1], 4)} at flow time "
-            f"{results[law].times[-1]:g}; {winners[law]} {printed(best, 4)}"
+            f"{LAWS[law]}: {spread(values[:, 0], 4)} at the start, {spread(values[:, -1], 4)} at "
+            f"flow time {results[law].times[-1]:g}; {winners[law]} {printed(best, 4)}"
         )
     answer = (
-        "By the limiting loss, for one neuron: its gate becomes that of the winner, a bump on spins although flat "
-        "gates learn faster there, and flat on Gaussian data."
+        "By the limiting loss, for one neuron: its gate becomes that of the winner, a bump on "
+        "spins although flat gates learn faster there, and flat on Gaussian data."
         if all(reached)
         else "Neither throughout: on "
         + " and ".join(law for law, one in zip((SPINS, GAUSSIAN), reached, strict=True) if not one)
@@ -353,7 +309,8 @@ def _neuron(
     return Question(
         "GATE3",
         "note 1, §5.1",
-        "Does a ReLU network end up with the gates that learn fastest, or with those of the least limiting loss?",
+        "Does a ReLU network end up with the gates that learn fastest, or with those of the "
+        "least limiting loss?",
         answer,
         "limiting loss behind the neuron's own gate, frozen: " + "; ".join(parts),
         f"exact flows of a ReLU neuron from {len(results[SPINS].initial)} starts",
@@ -377,20 +334,22 @@ def _more(results: Results) -> Question:
         "GATE4",
         "note 1, §5.1.2",
         "How should several gates be chosen?",
-        f"Differently from each other: the same gate twice is one gate. Against {numbers(results.scale)[-1]} random "
-        f"directions, evenly spaced bumps are {' and '.join(verdicts)}.",
+        "Differently from each other: the same gate twice is one gate. Against "
+        f"{numbers(results.scale)[-1]} random directions, evenly spaced bumps are "
+        f"{' and '.join(verdicts)}.",
         f"limiting loss of {', '.join(map(str, numbers(results.scale)))} gates; "
         + ". ".join(parts),
-        "closed forms on Gaussian data; on spins from two gates on measured on draws; spread over directions",
+        "closed forms on Gaussian data; on spins from two gates on measured on draws; spread "
+        "over directions",
     )
 
 
 def setting(scale: Scale) -> str:
     """In words."""
     return (
-        f"N = {sites(scale)}, Ising J = {COUPLINGS}; Gaussian and NLGP (gain {GAIN:g}) of the same covariances. Gated "
-        "linear networks from fields of zeros, population loss without ½. The neuron: exact gradient flow from Glorot "
-        f"starts, {num_starts(scale)} of them."
+        f"N = {sites(scale)}, Ising J = {COUPLINGS}; Gaussian and NLGP (gain {GAIN:g}) of the "
+        "same covariances. Gated linear networks from fields of zeros, population loss without "
+        f"½. The neuron: exact gradient flow from Glorot starts, {num_starts(scale)} of them."
     )
 
 
@@ -398,10 +357,11 @@ FIGURE = PaperFigure(
     name="notes/gates",
     title="Note 1, §5.1: the race of gating structures",
     caption=(
-        "Limiting loss of linear networks behind one fixed gate, on three laws of the same covariances; how the loss "
-        "falls on spins; the fields at the end. Ours: the gate that a ReLU neuron has at some time, frozen, and what a "
-        "linear network behind it would end with; more gates; and the rates of all modes. Every single half-space has "
-        "the same rates."
+        "Limiting loss of linear networks behind one fixed gate, on three laws of the same "
+        "covariances; how the loss falls on spins; the fields at the end. Ours: the gate that a "
+        "ReLU neuron has at some time, frozen, and what a linear network behind it would end "
+        "with; more gates; and the rates of all modes. Every single half-space has the same "
+        "rates."
     ),
     setting=setting,
     draw=draw,

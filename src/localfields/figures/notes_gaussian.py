@@ -14,11 +14,10 @@ from ..plots._fields import draw_over_time
 from ..plots._style import (
     BLUE,
     GRAY,
-    GREEN,
     ORANGE,
     SMALL,
     add_time_bar,
-    make_small,
+    finish,
     new_figure,
     time_colors,
 )
@@ -69,7 +68,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
 
 def followed(run: Trajectory, times: np.ndarray) -> list[ModeFlow]:
     """The closed form, from the first field of every member."""
-    return [follow_modes(task(), one.astype(float), times, LINEAR) for one in run.initial[:, 0]]
+    return [follow_modes(task(), field.astype(float), times, LINEAR) for field in run.initial[:, 0]]
 
 
 def in_waves(fields: np.ndarray) -> np.ndarray:
@@ -84,56 +83,49 @@ def off(run: Trajectory) -> np.ndarray:
 
 
 def draw(results: Results) -> Any:
-    """Fields over time, trained and solved; both in frequency space; the basis; and which wave is left."""
+    """Fields over time, trained and solved; both as waves; the basis; which wave is left."""
     figure: Any = new_figure(11, 6.6)
-    (one, two, three), (four, five, six) = figure.subplots(2, 3)
+    (trained_ax, solved_ax, waves_ax), (basis_ax, apart_ax, left_ax) = figure.subplots(2, 3)
     run = results[TRAINED]
     trained, solved = run.weights[0, :, 0], followed(run, run.times)[0].fields
-    for ax, fields, title in ((one, trained, "trained"), (two, solved, "closed form")):
-        draw_over_time(ax, fields, run.times)
-        ax.set_title(title, fontsize=9)
     limit = 1.05 * max(np.abs(fields).max() for fields in (trained, solved))
-    for ax in (one, two):
-        ax.set(xlabel="site", ylabel="weight", ylim=(-limit, limit))
-    add_time_bar(figure, two, float(run.times[-1]))
-    three.axhline(0, color=GRAY, lw=0.5)
-    three.plot(in_waves(trained[-1]), "o", color=ORANGE, ms=4, mew=0, label="trained")
-    three.plot(in_waves(solved[-1]), color=BLUE, lw=1.1, label="closed form")
-    three.set(xlabel="wave, by frequency", ylabel="coefficient")
-    three.set_title("at the end, in frequency space", fontsize=9)
-    three.legend(frameon=False, fontsize=SMALL)
+    for ax, fields, title in (
+        (trained_ax, trained, "trained"),
+        (solved_ax, solved, "closed form"),
+    ):
+        draw_over_time(ax, fields, run.times)
+        finish(ax, title, xlabel="site", ylabel="weight", ylim=(-limit, limit))
+    add_time_bar(figure, solved_ax, float(run.times[-1]))
+
+    waves_ax.axhline(0, color=GRAY, lw=0.5)
+    waves_ax.plot(in_waves(trained[-1]), "o", color=ORANGE, ms=4, mew=0, label="trained")
+    waves_ax.plot(in_waves(solved[-1]), color=BLUE, lw=1.1, label="closed form")
+    labels = {"xlabel": "wave, by frequency", "ylabel": "coefficient"}
+    finish(waves_ax, "at the end, in frequency space", legend={}, **labels)
+
     basis = fourier_basis((SITES,))
-    four.imshow(
-        basis,
-        cmap="RdBu_r",
-        vmin=-np.abs(basis).max(),
-        vmax=np.abs(basis).max(),
-        interpolation="nearest",
-    )
-    four.set(xlabel="wave, by frequency", ylabel="site")
-    four.set_title("the real Fourier basis", fontsize=9)
+    bound = np.abs(basis).max()
+    basis_ax.imshow(basis, cmap="RdBu_r", vmin=-bound, vmax=bound, interpolation="nearest")
+    finish(basis_ax, "the real Fourier basis", xlabel="wave, by frequency", ylabel="site")
+
     for name, color in ((TRAINED, ORANGE), (QUIET, BLUE)):
-        five.plot(run.times[1:], 100 * off(results[name]).T[1:], lw=1, color=color)
-        five.plot([], [], color=color, lw=1, label=name)
-    five.legend(frameon=False, fontsize=SMALL)
-    five.set(xlabel="flow time", ylabel="distance (% of ‖w‖)", ylim=(0, None))
-    five.set_title("ours: trained against closed form, all seeds", fontsize=9, color=GREEN)
-    _draw_waves(six, run)
-    make_small((one, two, three, four, five, six))
-    return figure
-
-
-def _draw_waves(ax: Any, run: Trajectory) -> None:
+        apart_ax.plot(run.times[1:], 100 * off(results[name]).T[1:], lw=1, color=color)
+        apart_ax.plot([], [], color=color, lw=1, label=name)
+    labels = {"xlabel": "flow time", "ylabel": "distance (% of ‖w‖)", "ylim": (0, None)}
+    finish(apart_ax, "ours: trained against closed form, all seeds", legend={}, **labels)
 
     flow = followed(run, LONG)[0]
     colors = time_colors()
     for wave in range(6):
-        ax.plot(LONG, flow.amplitudes[:, wave], color=colors(wave / 5), lw=1.2, label=f"{wave}")
-    ax.axhline(winning_mode(task(), LINEAR).norm, color="black", lw=0.8, ls=":")
-    ax.axvline(float(run.times[-1]), color=GRAY, lw=0.8, ls="--")
-    ax.set(xscale="log", xlabel="flow time (dashed: end of training)", ylabel="length of the wave")
-    ax.set_title("ours: which wave is left (cycles)", fontsize=9, color=GREEN)
-    ax.legend(frameon=False, fontsize=SMALL - 1, loc="center right")
+        length = flow.amplitudes[:, wave]
+        left_ax.plot(LONG, length, color=colors(wave / 5), lw=1.2, label=f"{wave}")
+    left_ax.axhline(winning_mode(task(), LINEAR).norm, color="black", lw=0.8, ls=":")
+    left_ax.axvline(float(run.times[-1]), color=GRAY, lw=0.8, ls="--")
+    labels = {"xlabel": "flow time (dashed: end of training)", "ylabel": "length of the wave"}
+    legend = {"fontsize": SMALL - 1, "loc": "center right"}
+    title = "ours: which wave is left (cycles)"
+    finish(left_ax, title, legend=legend, xscale="log", **labels)
+    return figure
 
 
 def _described(apart: np.ndarray, quiet: np.ndarray) -> str:
@@ -164,21 +156,24 @@ def questions(results: Results) -> Sequence[Question]:
             "note 1, Fig. 1",
             "Does eq. (21) describe training on Gaussian data?",
             _described(apart, quiet),
-            f"distance from the closed form at the end {spread(apart[:, -1], 1)} % of the field, at most "
-            f"{printed(float(apart.max()), 1)} % along the run; without noise in the gradient "
-            f"{spread(quiet[:, -1], 1)} % and {printed(float(quiet.max()), 1)} %",
+            f"distance from the closed form at the end {spread(apart[:, -1], 1)} % of the field, "
+            f"at most {printed(float(apart.max()), 1)} % along the run; without noise in the "
+            f"gradient {spread(quiet[:, -1], 1)} % and {printed(float(quiet.max()), 1)} %",
             f"{len(apart)} seeds, the same first fields in all",
         ),
         Question(
             "GAU2",
             "note 1, after eq. (31)",
-            "Which waves are left in the very long limit? Only the flat one was seen; does that generalize?",
-            f"The wave with the smallest λ₀/λ₁, here of {cycles} cycles: it alone is stable, and the global minimum. "
-            "For two lengthscales of these kernels it is flat where the class of label 1 has the longer one, and "
-            "alternates from site to site where it has the shorter one.",
-            f"90 % of ‖w‖² from flow time {spread(takeover, 0)} on (training ends at {run.times[-1]:g}); "
-            f"length {spread(ends, 4)} at {LONG[-1]:g}, predicted {printed(winner.norm, 4)}; the slowest other wave "
-            f"dies at a rate of {printed(float(-rates[rates < -1e-9].max()), 4)}",
+            "Which waves are left in the very long limit? Only the flat one was seen; does that "
+            "generalize?",
+            f"The wave with the smallest λ₀/λ₁, here of {cycles} cycles: it alone is stable, and "
+            "the global minimum. For two lengthscales of these kernels it is flat where the "
+            "class of label 1 has the longer one, and alternates from site to site where it has "
+            "the shorter one.",
+            f"90 % of ‖w‖² from flow time {spread(takeover, 0)} on (training ends at "
+            f"{run.times[-1]:g}); length {spread(ends, 4)} at {LONG[-1]:g}, predicted "
+            f"{printed(winner.norm, 4)}; the slowest other wave dies at a rate of "
+            f"{printed(float(-rates[rates < -1e-9].max()), 4)}",
             "closed form of every wave over time, from the trained neurons' first fields",
         ),
         Question(
@@ -186,7 +181,8 @@ def questions(results: Results) -> Sequence[Question]:
             "note 1, Fig. 2 and eqs. (33)–(35)",
             "Are real and imaginary parts of the Fourier basis unit vectors?",
             "Not by themselves: all but the flat and the alternating one need a factor of √2.",
-            f"norms of the printed columns {printed(float(np.linalg.norm(bare, axis=0).min()), 4)} to "
+            "norms of the printed columns "
+            f"{printed(float(np.linalg.norm(bare, axis=0).min()), 4)} to "
             f"{printed(float(np.linalg.norm(bare, axis=0).max()), 4)}; of ours all "
             f"{printed(float(np.linalg.norm(basis, axis=0).mean()), 4)}",
             "closed form",
@@ -198,11 +194,11 @@ def setting(scale: Scale) -> str:
     """In words."""
     method: Any = experiments(scale)[TRAINED].method
     return (
-        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), gain {GAIN:g}, one ReLU neuron, initial variance 2/(N + 1), "
-        f"learning rate {RATE:g}, batch {method.batch:,}, estimator independent, {method.steps:,} steps recorded every "
-        f"{method.every}, {method.members} seeds (one shown). Without noise: Gaussian data, "
-        "estimator exact. Our loss has no ½, so that flow goes twice as fast as in "
-        "eq. (21)."
+        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), gain {GAIN:g}, one ReLU neuron, initial "
+        f"variance 2/(N + 1), learning rate {RATE:g}, batch {method.batch:,}, estimator "
+        f"independent, {method.steps:,} steps recorded every {method.every}, {method.members} "
+        "seeds (one shown). Without noise: Gaussian data, estimator exact. Our loss has no ½, so "
+        "that flow goes twice as fast as in eq. (21)."
     )
 
 
@@ -210,9 +206,10 @@ FIGURE = PaperFigure(
     name="notes/gaussian",
     title="Note 1, Figs. 1 and 2: one neuron on Gaussian data",
     caption=(
-        "A field over time (blue to red), trained and from the closed form, and both at the end in frequency space; "
-        "the real Fourier basis. Ours: how far the two are apart, and the waves of the same field followed much "
-        "longer, until the flat one alone is left (dotted: its predicted length)."
+        "A field over time (blue to red), trained and from the closed form, and both at the end "
+        "in frequency space; the real Fourier basis. Ours: how far the two are apart, and the "
+        "waves of the same field followed much longer, until the flat one alone is left (dotted: "
+        "its predicted length)."
     ),
     setting=setting,
     draw=draw,

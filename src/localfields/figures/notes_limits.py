@@ -1,4 +1,4 @@
-"""Note 1, Figs. 4 and 5: what a neuron with a fixed gate learns in the end, from its gate's covariances."""
+"""Note 1, Figs. 4 and 5: what a neuron with a fixed gate learns, from its gate's covariances."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..experiments import Experiment, Training
 from ..networks import SingleNeuron
 from ..networks.gates import Bump, Directions, MexicanHat
-from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, new_figure
+from ..plots._style import BLUE, GRAY, ORANGE, SMALL, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory import GatedSolution, gated_solution
@@ -68,7 +68,7 @@ def half_width(curve: np.ndarray) -> float:
 
 
 def own_limits(results: Results) -> np.ndarray:
-    """Limits of trained fields under their own gates and under those of their largest sites, (2, member, site)."""
+    """Limits of trained fields under their own gates and their peaks', (2, member, site)."""
     fields = results[TRAINED].final[:, 0].astype(float)
     peaks = np.abs(fields).argmax(axis=1)
     single = np.take_along_axis(np.sign(fields), peaks[:, None], axis=1) * np.eye(SITES)[peaks]
@@ -84,7 +84,7 @@ def own_limits(results: Results) -> np.ndarray:
 
 
 def draw(results: Results) -> Any:
-    """Fig. 4, and the five panels of Fig. 5 for both gates; the trained field beside its own limit."""
+    """Fig. 4; the five panels of Fig. 5 for both gates; the trained field beside its own limit."""
     from matplotlib import colormaps
 
     figure: Any = new_figure(11, 8)
@@ -93,53 +93,34 @@ def draw(results: Results) -> Any:
     for place, gain in enumerate(GAINS):
         color = colormaps["viridis"](0.9 * place / (len(GAINS) - 1))
         left.plot(pull(gain), "-", color=color, lw=1.2, label=f"gain {gain:g}")
-    left.set_title("input–output covariance of the gate 1(x₂₀ > 0)", fontsize=9)
-    left.set(xlabel="site", xlim=(CENTER - 8, CENTER + 8))
-    left.legend(frameon=False, fontsize=SMALL)
+    title = "input–output covariance of the gate 1(x₂₀ > 0)"
+    finish(left, title, legend={}, xlabel="site", xlim=(CENTER - 8, CENTER + 8))
     field = results[TRAINED].final[0, 0].astype(float)
     limit = own_limits(results)[0, 0]
     right.plot(field, "o", color=ORANGE, ms=4, mew=0, label="trained ReLU neuron")
     right.plot(limit, color=BLUE, lw=1.1, label="limit under its final gate")
-    right.set_title(
-        f"ours: a trained field and its own limit, gain {GAIN:g}", fontsize=9, color=GREEN
-    )
-    right.set(xlabel="site")
-    right.legend(frameon=False, fontsize=SMALL)
+    title = f"ours: a trained field and its own limit, gain {GAIN:g}"
+    finish(right, title, legend={}, xlabel="site")
     grid = bottom.subplots(2, 5)
     for row, name in zip(grid, GATES, strict=True):
         solution = solved(results, name)
         middle = slice(CENTER - 6, CENTER + 7)
-        for ax, matrix in zip(
-            row[:2], (solution.second, np.linalg.inv(solution.second)), strict=True
-        ):
+        matrices = (solution.second, np.linalg.inv(solution.second))
+        for ax, matrix in zip(row[:2], matrices, strict=True):
             bound = np.abs(matrix).max()
-            ax.imshow(
-                matrix[middle, middle],
-                cmap="RdBu_r",
-                vmin=-bound,
-                vmax=bound,
-                extent=(13.5, 26.5, 26.5, 13.5),
-            )
+            style = {"cmap": "RdBu_r", "vmin": -bound, "vmax": bound}
+            ax.imshow(matrix[middle, middle], extent=(13.5, 26.5, 26.5, 13.5), **style)
+            ax.tick_params(labelsize=SMALL)
         gate = np.asarray(GATES[name].directions((SITES,)))[0]
         for ax, curve in zip(row[2:], (gate, solution.first, solution.limit()[0]), strict=True):
             ax.axhline(0, color=GRAY, lw=0.5)
             ax.plot(curve, color=ORANGE, lw=1.2)
-            ax.set_xlim(CENTER - 10, CENTER + 10)
+            finish(ax, xlim=(CENTER - 10, CENTER + 10))
         row[0].set_ylabel(name, fontsize=9)
-    titles = (
-        "input–input covariance A",
-        "its inverse",
-        "the gate's field",
-        "Σ^{yx}",
-        "what is learned: A⁻¹Σ^{yx}",
-    )
-    for ax, title in zip(grid[0], titles, strict=True):
-        ax.set_title(title.replace("Σ^{yx}", "$\\Sigma^{yx}$"), fontsize=9)
-    for ax in (left, right, *grid.ravel()):
-        ax.tick_params(labelsize=SMALL)
-        ax.xaxis.label.set_fontsize(SMALL)
-        if not ax.images:
-            ax.spines[["top", "right"]].set_visible(False)
+    pull_name = "$\\Sigma^{yx}$"
+    titles = ("input–input covariance A", "its inverse", "the gate's field", pull_name)
+    for ax, title in zip(grid[0], (*titles, f"what is learned: A⁻¹{pull_name}"), strict=True):
+        ax.set_title(title, fontsize=9)
     return figure
 
 
@@ -165,7 +146,8 @@ def questions(results: Results) -> Sequence[Question]:
         Question(
             "LIM1",
             "note 1, Fig. 4",
-            "Is the input–output covariance of the gate 1(x₂₀ > 0) a bump, and how does it depend on the gain?",
+            "Is the input–output covariance of the gate 1(x₂₀ > 0) a bump, and how does it "
+            "depend on the gain?",
             "Yes, and a gain above one makes it pointed and narrower.",
             "width at half of its height in sites: "
             + ", ".join(
@@ -177,18 +159,22 @@ def questions(results: Results) -> Sequence[Question]:
         Question(
             "LIM2",
             "note 1, §5.2 (to do)",
-            "What does the input–input covariance do? Does it take differences between adjacent points?",
-            "Yes: a row of its inverse is large at its site and negative beside it, so that the broad bump of Σ^{yx} "
-            "is sharpened to a narrow one.",
-            f"row of A⁻¹ relative to its center: {', '.join(printed(one / row[0]) for one in row[1:4])} at one to "
-            f"three sites; width at half height {printed(half_width(solution.first))} sites before and "
+            "What does the input–input covariance do? Does it take differences between adjacent "
+            "points?",
+            "Yes: a row of its inverse is large at its site and negative beside it, so that the "
+            "broad bump of Σ^{yx} is sharpened to a narrow one.",
+            "row of A⁻¹ relative to its center: "
+            f"{', '.join(printed(one / row[0]) for one in row[1:4])} at one to three sites; width "
+            f"at half height {printed(half_width(solution.first))} sites before and "
             f"{printed(half_width(learned))} after; IPR of what is learned: {ratios}",
-            f"gain {GAIN:g}; small bump in closed form, Mexican hat with {draws(scale):,} draws a class",
+            f"gain {GAIN:g}; small bump in closed form, Mexican hat with {draws(scale):,} draws a "
+            "class",
         ),
         Question(
             "LIM3",
             "note 1, §5.2",
-            "If we know the gate a ReLU neuron ends with, does the linear limit give its final field?",
+            "If we know the gate a ReLU neuron ends with, does the linear limit give its final "
+            "field?",
             (
                 "Yes: where training is at rest, a field is the limit under its own gate."
                 if explained
@@ -199,8 +185,9 @@ def questions(results: Results) -> Sequence[Question]:
                 if bump.max() < 0.1
                 else ""
             ),
-            f"distance from the limit under its own gate {spread(100 * own, 1)} %, under that of its largest site "
-            f"{spread(100 * bump, 1)} %; {int(local.sum())} of {local.size} localized",
+            f"distance from the limit under its own gate {spread(100 * own, 1)} %, under that of "
+            f"its largest site {spread(100 * bump, 1)} %; {int(local.sum())} of {local.size} "
+            "localized",
             f"{local.size} seeds at gain {GAIN:g}",
         ),
     ]
@@ -210,9 +197,10 @@ def setting(scale: Scale) -> str:
     """In words."""
     method: Any = experiments(scale)[TRAINED].method
     return (
-        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), gates at site {CENTER}; the note does not give its gain, ours is "
-        f"{GAIN:g} for all but the first panel. Trained: one ReLU neuron, initial variance 0.001·2/(N + 1), learning "
-        f"rate {method.learning_rate:g}, {method.steps:,} steps, estimator orbit with {method.batch} draws a step, "
+        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), gates at site {CENTER}; the note does not give "
+        f"its gain, ours is {GAIN:g} for all but the first panel. Trained: one ReLU neuron, "
+        f"initial variance 0.001·2/(N + 1), learning rate {method.learning_rate:g}, "
+        f"{method.steps:,} steps, estimator orbit with {method.batch} draws a step, "
         f"{method.members} seeds."
     )
 
@@ -221,10 +209,11 @@ FIGURE = PaperFigure(
     name="notes/limits",
     title="Note 1, Figs. 4 and 5: what fixed gates learn",
     caption=(
-        "Top: the covariance of input and label behind the gate 1(x₂₀ > 0), a bump that grows pointed with the gain. "
-        "Below, for that gate and for a Mexican hat: covariance of the inputs behind the gate and its inverse (sites "
-        "14 to 26), the field that makes the gate, the covariance with the label, and what is learned from both. Ours, "
-        "top right: a trained ReLU neuron's field is the limit under its own final gate."
+        "Top: the covariance of input and label behind the gate 1(x₂₀ > 0), a bump that grows "
+        "pointed with the gain. Below, for that gate and for a Mexican hat: covariance of the "
+        "inputs behind the gate and its inverse (sites 14 to 26), the field that makes the gate, "
+        "the covariance with the label, and what is learned from both. Ours, top right: a "
+        "trained ReLU neuron's field is the limit under its own final gate."
     ),
     setting=setting,
     draw=draw,

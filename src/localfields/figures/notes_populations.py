@@ -1,4 +1,4 @@
-"""Notes 1 and 3: committees of a hundred sigmoidal neurons split into two populations, told apart by their biases."""
+"""Notes 1 and 3: committees of sigmoidal neurons split into two populations by their biases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..experiments import Experiment, Training
 from ..lattice import spectrum
 from ..networks import Committee
 from ..plots._populations import NEGATIVE, POSITIVE
-from ..plots._style import GRAY, GREEN, SMALL, make_small, new_figure
+from ..plots._style import GRAY, SMALL, finish, new_figure
 from ..stimuli import NLGP, Gaussian, Stimulus
 from ..tasks import Discrimination
 from ..trajectory import Trajectory
@@ -23,8 +23,8 @@ SITES, HIDDEN, GAIN, SEEDS = 40, 100, 3.0, 5
 XI = (1.0, 2.0)
 GAINS = (0.01, 0.3, 1.0, 10.0, 100.0)  # beside GAIN
 ERF, SIGMOID, GAUSSIAN = "erf", "sigmoid", "erf, Gaussian data"
-# Learning rates in units of the number of neurons, as every neuron has a vote of 1/K. The logistic function is half as
-# high as erf(h/√2) and more than three times less steep.
+# Learning rates in units of the number of neurons, as every neuron has a vote of 1/K. The logistic
+# function is half as high as erf(h/√2) and more than three times less steep.
 RATES = {"erf": 1.0, "sigmoid": 10.0}
 LABELS = {"erf": "signs", "sigmoid": "zero-one"}
 
@@ -68,7 +68,7 @@ def seeds(scale: Scale) -> tuple[int, ...]:
 
 
 def gains(scale: Scale) -> np.ndarray:
-    """The gain of each member of the first experiment: seeds at one gain, then one seed at others."""
+    """The gain of each member of the first experiment: seeds at one, then one seed at others."""
     others = at(scale, paper=GAINS, quick=GAINS[::2], tiny=GAINS[-1:])
     return np.array([GAIN] * len(seeds(scale)) + list(others))
 
@@ -103,14 +103,14 @@ def main_runs(results: Results) -> dict[str, Trajectory]:
 
 
 def advantage(fields: np.ndarray, stimuli: Sequence[Stimulus]) -> np.ndarray:
-    """Variance of the preactivations under the second class less that under the first, wᵀ(Σ₁ − Σ₀)w."""
-    first, second = (spectrum(np.asarray(one.covariance(), float)) for one in stimuli)
+    """Variance of preactivations under the second class less that under the first: wᵀ(Σ₁ − Σ₀)w."""
+    first, second = (spectrum(np.asarray(stimulus.covariance(), float)) for stimulus in stimuli)
     power = np.abs(np.fft.fft(fields.astype(float), axis=-1)) ** 2 / fields.shape[-1]
     return (power * (second - first)).sum(axis=-1)
 
 
 def foretold(run: Trajectory, stimuli: Sequence[Stimulus]) -> np.ndarray:
-    """Share of neurons, (member,), whose final bias has the sign opposite to their first field's advantage."""
+    """Share of neurons, (member,), whose final bias is opposite to the first advantage."""
     return (np.sign(run.biases[:, -1]) == -np.sign(advantage(run.initial, stimuli))).mean(axis=1)
 
 
@@ -124,7 +124,7 @@ def alike(fields: np.ndarray) -> float:
 
 
 def centered(fields: np.ndarray) -> np.ndarray:
-    """Fields of norm one, positive at their largest weight, moved (between sites, too) so that they lie at site 0."""
+    """Fields of norm one, positive at their largest weight, moved to site 0, between sites too."""
     rows = np.asarray(fields, float)
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
     turns = np.exp(2j * np.pi * np.arange(SITES // 2 + 1) * position(rows)[:, None] / SITES)
@@ -138,7 +138,7 @@ def relative_spread(values: np.ndarray) -> float:
 
 
 def signs_kept(found: Populations) -> tuple[int, int, int, int]:
-    """Localized fields with negative biases, all localized ones; oscillatory ones with positive biases, and all."""
+    """Localized fields with negative biases, all; oscillatory ones with positive biases, all."""
     negative = found.bias < 0
     return (
         int((found.localized & negative).sum()),
@@ -149,7 +149,7 @@ def signs_kept(found: Populations) -> tuple[int, int, int, int]:
 
 
 def shares(found: Populations) -> tuple[float, float]:
-    """Share of localized fields among negative and among positive biases, in percent; nan where there are none."""
+    """Percent of localized fields among negative and among positive biases, or nan."""
     negative = found.bias < 0
     below, above = (
         100 * float(found.localized[which].mean()) if which.any() else np.nan
@@ -159,67 +159,49 @@ def shares(found: Populations) -> tuple[float, float]:
 
 
 def draw(results: Results) -> Any:
-    """Three committees as pictures with their biases; below, what the fields of a population share."""
+    """Three committees as pictures with biases; below, what fields of a population share."""
     figure: Any = new_figure(11, 8.6)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.35, 1))
-    groups = top.subfigures(1, 3, wspace=0.02)
     runs = {**main_runs(results), GAUSSIAN: results[GAUSSIAN]}
-    for group, (name, run) in zip(groups, runs.items(), strict=True):
-        ax, beside = group.subplots(1, 2, width_ratios=(2.2, 1))
-        plots.populations(run, ax=(ax, beside))
-        title = name if name == GAUSSIAN else f"{name}, gain {GAIN:g}"
-        group.suptitle(title, fontsize=10)
+    for group, (name, run) in zip(top.subfigures(1, 3, wspace=0.02), runs.items(), strict=True):
+        plots.populations(run, ax=group.subplots(1, 2, width_ratios=(2.2, 1)))
+        group.suptitle(name if name == GAUSSIAN else f"{name}, gain {GAIN:g}", fontsize=10)
     _draw_below(bottom, results, runs)
     return figure
 
 
 def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -> None:
-
-    one, two, three, four = figure.subplots(1, 4, width_ratios=(1, 1, 1.1, 1.1))
-    run = runs[ERF]
-    found = populations(run)
-    fields, bias = run.final[0].astype(float), found.bias[0]
-    local = found.localized[0] & (bias < 0)
+    bumps, fast, neurons, by = figure.subplots(1, 4, width_ratios=(1, 1, 1.1, 1.1))
+    sorted_fields = {name: populations(runs[name]) for name in (ERF, SIGMOID)}
+    fields, bias = runs[ERF].final[0].astype(float), sorted_fields[ERF].bias[0]
+    local = sorted_fields[ERF].localized[0] & (bias < 0)
     if local.any():
         rows = np.roll(centered(fields[local]), SITES // 2, axis=1)
-        one.plot(np.arange(SITES) - SITES // 2, rows.T, color=NEGATIVE, lw=0.5, alpha=0.5)
-    one.set_title("localized, moved to one place", fontsize=9)
+        bumps.plot(np.arange(SITES) - SITES // 2, rows.T, color=NEGATIVE, lw=0.5, alpha=0.5)
+    finish(bumps, "localized, moved to one place", xlabel="site")
     for place, row in enumerate(fields[bias > 0][:4]):
-        two.plot(row / (np.abs(row).max() or 1) - 2.3 * place, color=POSITIVE, lw=0.9)
-    two.set_yticks([])
-    two.set_title("four with positive biases", fontsize=9)
-    for name, marker in ((ERF, "o"), (SIGMOID, "^")):
-        sorted_out = populations(runs[name])
-        colors = np.where(sorted_out.bias < 0, NEGATIVE, POSITIVE).ravel().tolist()
-        three.scatter(
-            sorted_out.bias.ravel(),
-            sorted_out.ipr.ravel(),
-            s=9,
-            c=colors,
-            marker=marker,
-            lw=0,
-            alpha=0.5,
-        )
-        three.plot([], [], marker, color=GRAY, ms=4, label=name)
-    three.legend(frameon=False, fontsize=SMALL)
-    three.set(xlabel="bias", ylabel="inverse participation ratio", ylim=(0, None))
-    three.set_title("every neuron of all seeds", fontsize=9)
+        fast.plot(row / (np.abs(row).max() or 1) - 2.3 * place, color=POSITIVE, lw=0.9)
+    finish(fast, "four with positive biases", xlabel="site", yticks=[])
+    for (name, found), marker in zip(sorted_fields.items(), ("o", "^"), strict=True):
+        colors = np.where(found.bias < 0, NEGATIVE, POSITIVE).ravel().tolist()
+        dots = {"s": 9, "c": colors, "marker": marker, "lw": 0, "alpha": 0.5}
+        neurons.scatter(found.bias.ravel(), found.ipr.ravel(), **dots)
+        neurons.plot([], [], marker, color=GRAY, ms=4, label=name)
+    labels = {"xlabel": "bias", "ylabel": "inverse participation ratio", "ylim": (0, None)}
+    finish(neurons, "every neuron of all seeds", legend={}, **labels)
     swept, values = by_gain(results)
     for column, color, label, place in (
         (0, NEGATIVE, "negative\nbiases", 86),
         (1, POSITIVE, "positive\nbiases", 10),
     ):
-        four.plot(swept, values[:, column], "o-", color=color, ms=4, lw=1.2)
-        four.text(0.01, place, label, color=color, fontsize=SMALL)
-    four.set(xscale="log", ylim=(-4, 104), xlabel="gain", ylabel="localized (%)")
-    four.set_title("ours: both localize at high gain", fontsize=9, color=GREEN)
-    for ax in (one, two):
-        ax.set_xlabel("site")
-    make_small((one, two, three, four))
+        by.plot(swept, values[:, column], "o-", color=color, ms=4, lw=1.2)
+        by.text(0.01, place, label, color=color, fontsize=SMALL)
+    labels = {"xscale": "log", "ylim": (-4, 104), "xlabel": "gain", "ylabel": "localized (%)"}
+    finish(by, "ours: both localize at high gain", **labels)
 
 
 def by_gain(results: Results) -> tuple[np.ndarray, np.ndarray]:
-    """Gains in order, and of each the shares of localized fields among negative and positive biases."""
+    """Gains, and of each the shares of localized fields among negative and positive biases."""
     swept = np.unique(gains(results.scale))
     return swept, np.array(
         [shares(populations(at_gain(results[ERF], gain, results.scale))) for gain in swept]
@@ -233,7 +215,8 @@ def questions(results: Results) -> Sequence[Question]:
     size = hidden(results.scale)
     stimuli = task_of(NLGP, gain=GAIN).stimuli
     negative = {name: (one.bias < 0).sum(axis=1) for name, one in found.items()}
-    over = f"{len(seeds(results.scale))} seeds each, fields sorted by inverse participation ratio and spectrum"
+    over = f"{len(seeds(results.scale))} seeds each, fields sorted by inverse participation ratio "
+    over += "and spectrum"
     return [
         Question(
             "POP1",
@@ -252,20 +235,23 @@ def questions(results: Results) -> Sequence[Question]:
         Question(
             "POP5",
             "note 1, §3",
-            "What decides which population a neuron joins? Its first field, perhaps how positive that is",
-            "Mostly its first field: while biases are small they move against wᵀ(Σ₁ − Σ₀)w, the variance that its "
-            "preactivations have more under the longer lengthscale. A positive mean is one way for that to be large.",
+            "What decides which population a neuron joins? Its first field, perhaps how positive "
+            "that is",
+            "Mostly its first field: while biases are small they move against wᵀ(Σ₁ − Σ₀)w, the "
+            "variance that its preactivations have more under the longer lengthscale. A positive "
+            "mean is one way for that to be large.",
             "; ".join(
                 f"{name}: {spread(100 * foretold(run, stimuli), 0)} % of the final signs foretold"
                 for name, run in runs.items()
             ),
-            "sign of the final bias against that of the first field's variance difference; 50 % by chance",
+            "sign of the final bias against that of the first field's variance difference; 50 % "
+            "by chance",
         ),
     ]
 
 
 def _sizes(negative: Mapping[str, np.ndarray], size: int) -> str:
-    far = max(abs(one.mean() / size - 0.5) for one in negative.values())
+    far = max(abs(counts.mean() / size - 0.5) for counts in negative.values())
     verdict = (
         "Yes, within a tenth of half each"
         if far < 0.1
@@ -307,13 +293,15 @@ def _signs(results: Results, found: Mapping[str, Populations]) -> Question:
         "POP2",
         "notes 1, §3, and 3, §2",
         "Localized neurons have negative biases, oscillatory ones positive biases",
-        f"{first}, at gain {GAIN:g}. What the sign of the bias tells at any gain is frequency: {meaning}. Localized "
-        f"are {at_ends[0]} fields at gain {swept[0]:g}, and at gain {swept[-1]:g} {at_ends[1]}.",
+        f"{first}, at gain {GAIN:g}. What the sign of the bias tells at any gain is frequency: "
+        f"{meaning}. Localized are {at_ends[0]} fields at gain {swept[0]:g}, and at gain "
+        f"{swept[-1]:g} {at_ends[1]}.",
         "; ".join(
             f"{name}: {a} of {b} localized negative, {c} of {d} oscillatory positive"
             for name, (a, b, c, d) in counts.items()
         )
-        + f". Localized among negative and positive biases by gain: {text}. Gaussian: median cycles {ends}",
+        + f". Localized among negative and positive biases by gain: {text}. Gaussian: median "
+        f"cycles {ends}",
         "counts over all seeds; erf for the gains; Gaussian data by the exact gradient",
     )
 
@@ -321,38 +309,44 @@ def _signs(results: Results, found: Mapping[str, Populations]) -> Question:
 def _sharing(runs: Mapping[str, Trajectory], found: Mapping[str, Populations]) -> Question:
     parts, numbers = [], []
     for name, run in runs.items():
-        one = found[name]
-        local = one.localized & (one.bias < 0)
+        sorted_fields = found[name]
+        local = sorted_fields.localized & (sorted_fields.bias < 0)
         spreads = [
             np.array(
-                [relative_spread(row[which]) for row, which in zip(one.bias, mask, strict=True)]
+                [
+                    relative_spread(row[which])
+                    for row, which in zip(sorted_fields.bias, mask, strict=True)
+                ]
             )
-            for mask in (local, one.bias > 0)
+            for mask in (local, sorted_fields.bias > 0)
         ]
         same = np.array([alike(f[m].astype(float)) for f, m in zip(run.final, local, strict=True)])
         numbers += [100 * np.mean(spreads[0]), 100 * np.mean(spreads[1])]
         parts.append(
-            f"{name}: biases spread by {spread(100 * spreads[0], 1)} % and {spread(100 * spreads[1], 1)} %, "
-            f"localized fields correlate by {spread(same, 3)}"
+            f"{name}: biases spread by {spread(100 * spreads[0], 1)} % and "
+            f"{spread(100 * spreads[1], 1)} %, localized fields correlate by {spread(same, 3)}"
         )
     good = all(value < 20 for value in numbers)
     return Question(
         "POP3",
         "note 3, §2",
         "Within a population biases are about the same and fields differ only in place and sign",
-        "Yes for the localized ones. The fast fields share their band of frequencies and their bias, not their shape."
+        "Yes for the localized ones. The fast fields share their band of frequencies and their "
+        "bias, not their shape."
         if good
         else "Not yet here: biases of a population differ by a fifth or more.",
         "; ".join(parts),
-        "standard deviation over mean of localized-negative and of positive biases; correlation with the mean field "
-        "after moving centers to one place; mean ± deviation over seeds",
+        "standard deviation over mean of localized-negative and of positive biases; correlation "
+        "with the mean field after moving centers to one place; mean ± deviation over seeds",
     )
 
 
 def _tiled(found: Mapping[str, Populations]) -> Question:
-    even = np.concatenate([one.tiling.evenness for one in found.values()])
-    covered = np.concatenate([one.tiling.covered for one in found.values()])
-    chance = np.concatenate([one.tiling.covered_by_chance for one in found.values()])
+    even = np.concatenate([sorted_fields.tiling.evenness for sorted_fields in found.values()])
+    covered = np.concatenate([sorted_fields.tiling.covered for sorted_fields in found.values()])
+    chance = np.concatenate(
+        [sorted_fields.tiling.covered_by_chance for sorted_fields in found.values()]
+    )
     clear = np.isfinite(even).all() and even.mean() > 3 / np.sqrt(
         len(even)
     )  # each has deviation 1 by chance
@@ -363,8 +357,9 @@ def _tiled(found: Mapping[str, Populations]) -> Question:
         "They cover it and keep out of each other's way more than fields put down at random would."
         if clear
         else "They cover it, but not more evenly than fields put down at random would.",
-        f"{spread(100 * covered, 0)} % of the sites covered ({printed(100 * float(np.mean(chance)), 0)} % by chance); "
-        f"overlap {spread(even)} standard deviations below chance",
+        f"{spread(100 * covered, 0)} % of the sites covered "
+        f"({printed(100 * float(np.mean(chance)), 0)} % by chance); overlap {spread(even)} "
+        "standard deviations below chance",
         f"footprints at half of the largest weight; {len(even)} committees",
     )
 
@@ -373,11 +368,12 @@ def setting(scale: Scale) -> str:
     """In words."""
     method: Any = experiments(scale)[ERF].method
     return (
-        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), K = {hidden(scale)}, trained biases from 0, initial variance "
-        f"2/(N + K). erf(h/√2) with labels ±1, learning rate {method.learning_rate:g}; logistic with labels 0 and 1, "
-        f"{RATES[SIGMOID] * hidden(scale):g}; {method.steps:,} steps, {len(seeds(scale))} seeds. Estimator orbit, "
-        f"{method.batch} draws a step; Gaussian data: exact. The notes do not give their settings for sigmoidal "
-        "neurons: these lengthscales are those of note 1."
+        f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), K = {hidden(scale)}, trained biases from 0, "
+        "initial variance 2/(N + K). erf(h/√2) with labels ±1, learning rate "
+        f"{method.learning_rate:g}; logistic with labels 0 and 1, "
+        f"{RATES[SIGMOID] * hidden(scale):g}; {method.steps:,} steps, {len(seeds(scale))} seeds. "
+        f"Estimator orbit, {method.batch} draws a step; Gaussian data: exact. The notes do not "
+        "give their settings for sigmoidal neurons: these lengthscales are those of note 1."
     )
 
 
@@ -385,10 +381,11 @@ FIGURE = PaperFigure(
     name="notes/populations",
     title="Notes 1 and 3: two populations and tiling",
     caption=(
-        "All fields of three committees, one row a neuron, each on its own scale, with its bias beside it: those with "
-        "negative biases are bumps that tile the ring (long waves on Gaussian data), those with positive biases fast "
-        "oscillations. Below: the bumps are one shape moved about; fast fields share their frequencies only; bias "
-        "against localization. Ours, right: how many fields of either sign are localized as the gain grows."
+        "All fields of three committees, one row a neuron, each on its own scale, with its bias "
+        "beside it: those with negative biases are bumps that tile the ring (long waves on "
+        "Gaussian data), those with positive biases fast oscillations. Below: the bumps are one "
+        "shape moved about; fast fields share their frequencies only; bias against localization. "
+        "Ours, right: how many fields of either sign are localized as the gain grows."
     ),
     setting=setting,
     draw=draw,

@@ -1,4 +1,4 @@
-"""Note 3: its Figure 1, the loss before learning against the gain, and which field its reduced model prefers."""
+"""Note 3: its Figure 1, the loss before learning, and which field its reduced model prefers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import plots
 from ..lattice import distance, product
 from ..marginals import ErfNormal
 from ..networks import Committee
-from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, make_small, new_figure
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory.notes.initial import mean_initial_loss
@@ -49,66 +49,57 @@ def task_at(gain: float, labels: str = "zero-one") -> Discrimination:
 
 def clones_of(task: Discrimination) -> Discrimination:
     """The Gaussian task of the same covariances."""
-    stimuli: Any = [one.gaussian_clone() for one in task.stimuli]
+    stimuli: Any = [stimulus.gaussian_clone() for stimulus in task.stimuli]
     return Discrimination(*stimuli, labels=task.labels)
 
 
 def losses(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The notes' loss (with its ½) before learning, its standard error, and what covariances alone give, by gain."""
+    """Loss before learning (the notes', with its ½) by gain, standard error, and by covariances."""
 
     def compute() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        found = {}
+        by_network = {}
         for name, labels in LABELS.items():
             network = Committee(1, activation=name.lower(), init_scale=1.0)
             rows = []
             for gain in gains(results.scale):
                 task = task_at(float(gain), labels)
                 clones = clones_of(task)
-                whole = mean_initial_loss(task, network, num=draws(results.scale))
+                loss = mean_initial_loss(task, network, num=draws(results.scale))
                 rows.append(
-                    (whole.value / 2, whole.error / 2, mean_initial_loss(clones, network).value / 2)
+                    (loss.value / 2, loss.error / 2, mean_initial_loss(clones, network).value / 2)
                 )
-            found[name] = tuple(np.array(rows).T)
-        return found
+            by_network[name] = tuple(np.array(rows).T)
+        return by_network
 
     return results.once("losses", compute)
 
 
 def detectors(scale: Scale) -> np.ndarray:
-    """Bumps of growing width and, last, the flat field, each with a preactivation of size two, (field, site)."""
+    """Bumps of growing width and the flat field, with preactivations of size 2, (field, site)."""
     d = distance((SITES,))
     fields = np.stack(
         [*(np.exp(-(d**2) / (2 * width**2)) for width in widths(scale)), np.ones(SITES)]
     )
     task = task_at(1.0)
-    size = np.sqrt(
-        np.mean(
-            [
-                np.einsum("fi,fi->f", fields, product(one.covariance(), fields))
-                for one in task.stimuli
-            ],
-            axis=0,
-        )
-    )
-    return 2 * fields / size[:, None]
+    variances = [
+        np.einsum("fi,fi->f", fields, product(stimulus.covariance(), fields))
+        for stimulus in task.stimuli
+    ]
+    return 2 * fields / np.sqrt(np.mean(variances, axis=0))[:, None]
 
 
 def preferences(results: Results) -> dict[float, dict[str, np.ndarray]]:
     """Of each gain the probabilities of eqs. 9 and 6 with their standard errors, (field,) each."""
 
     def compute() -> dict[float, dict[str, np.ndarray]]:
-        fields, found = detectors(results.scale), {}
+        fields, by_gain = detectors(results.scale), {}
         for gain in SAMPLE_GAINS:
             task, num = task_at(gain), draws(results.scale)
             nine = sampled_dominance(fields, task, num=num)
             six = sampled_dominance(fields, task, num=max(200, num // 5), bias=BIAS)
-            found[gain] = {
-                "9": nine.value,
-                "9 error": nine.error,
-                "6": six.value,
-                "6 error": six.error,
-            }
-        return found
+            by_gain[gain] = {"9": nine.value, "9 error": nine.error}
+            by_gain[gain] |= {"6": six.value, "6 error": six.error}
+        return by_gain
 
     return results.once("preferences", compute)
 
@@ -127,75 +118,44 @@ def draw(results: Results) -> Any:
 
 
 def _draw_samples(part: Any) -> None:
-
     grid = part.subplots(2, len(SAMPLE_GAINS), sharex=True)
     for column, gain in enumerate(SAMPLE_GAINS):
         for row, (xi, color) in enumerate(zip(SAMPLE_XI[::-1], (BLUE, GREEN), strict=True)):
             ax, model = grid[row, column], NLGP((LONG_RING,), xi=xi, gain=gain)
             # One latent sample for all gains, so that what changes is the gain.
             plots.sample(np.asarray(model.sample(row, 1))[0], color=color, ax=ax)
-            ax.set_xlabel("")
-            ax.set_ylim(-4.3, 4.3)
-            ax.tick_params(labelsize=SMALL)
-            ax.spines[["top", "right"]].set_visible(False)
-            if column == 0:
-                ax.set_ylabel(f"ξ = {xi:g}", fontsize=SMALL)
-        grid[0, column].set_title(f"gain {gain:g}", fontsize=9)
-        grid[1, column].set_xlabel("site", fontsize=SMALL)
+            title = "" if row else f"gain {gain:g}"
+            ylabel = "" if column else f"ξ = {xi:g}"
+            finish(ax, title, ylim=(-4.3, 4.3), xlabel="site" if row else "", ylabel=ylabel)
 
 
 def _draw_loss(ax: Any, results: Results, name: str) -> None:
-
-    whole, error, alone = losses(results)[name]
-    ax.errorbar(
-        gains(results.scale),
-        whole,
-        yerr=2 * error,
-        fmt="o-",
-        color=BLUE,
-        ms=3,
-        lw=1.2,
-        label="loss",
-    )
-    ax.plot(gains(results.scale), alone, color=GRAY, lw=1.2, ls="--", label="covariances alone")
-    labels = {"zero-one": "0 and 1", "signs": "±1"}[LABELS[name]]
-    ax.set_title(f"{name}, labels {labels}", fontsize=9)
-    ax.set(xscale="log", xlabel="gain", ylabel="loss before learning" if name == RELU else "")
-    make_small([ax])
+    loss, error, alone = losses(results)[name]
+    swept = gains(results.scale)
+    style = {"fmt": "o-", "color": BLUE, "ms": 3, "lw": 1.2, "label": "loss"}
+    ax.errorbar(swept, loss, yerr=2 * error, **style)
+    ax.plot(swept, alone, color=GRAY, lw=1.2, ls="--", label="covariances alone")
     ax.margins(y=0.2)  # room for the legend
-    ax.legend(frameon=False, fontsize=SMALL, loc="lower left" if name == RELU else "upper left")
+    labels = {"zero-one": "0 and 1", "signs": "±1"}[LABELS[name]]
+    ylabel, place = ("loss before learning", "lower") if name == RELU else ("", "upper")
+    settings = {"xscale": "log", "xlabel": "gain", "ylabel": ylabel}
+    finish(ax, f"{name}, labels {labels}", legend={"loc": f"{place} left"}, **settings)
 
 
-def _draw_preferences(ax: Any, results: Results, which: str, title: str) -> None:
-
+def _draw_preferences(ax: Any, results: Results, equation: str, title: str) -> None:
     for (gain, found), color in zip(
         preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True
     ):
-        values, error = found[which], found[f"{which} error"]
-        name = f"gain {gain:g}"
-        ax.errorbar(
-            widths(results.scale),
-            values[:-1],
-            yerr=2 * error[:-1],
-            fmt="o-",
-            color=color,
-            ms=3,
-            lw=1.1,
-            label=name,
-        )
+        values, error = found[equation], found[f"{equation} error"]
+        style = {"fmt": "o-", "color": color, "ms": 3, "lw": 1.1, "label": f"gain {gain:g}"}
+        ax.errorbar(widths(results.scale), values[:-1], yerr=2 * error[:-1], **style)
         ax.axhline(values[-1], color=color, lw=1, ls=":")
-    ax.set(
-        xscale="log",
-        xlabel="width of the bump (sites)",
-        ylabel="probability" if which == "9" else "",
-    )
+    ax.plot([], [], color="black", lw=1, ls=":", label="flat field")
+    first = equation == "9"
+    settings = {"xlabel": "width of the bump (sites)", "ylabel": "probability" if first else ""}
+    finish(ax, title, legend={} if first else None, xscale="log", **settings)
     ax.set_xticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
     ax.set_xticks([], minor=True)
-    ax.set_title(title, fontsize=9)
-    make_small([ax])
-    if which == "9":
-        ax.plot([], [], color="black", lw=1, ls=":", label="flat field")
-        ax.legend(frameon=False, fontsize=SMALL)
 
 
 def questions(results: Results) -> Sequence[Question]:
@@ -221,14 +181,15 @@ def questions(results: Results) -> Sequence[Question]:
             "RED2",
             "note 3, Gaussian data",
             "How often is |⟨w, X₁⟩| > |⟨w, X₀⟩|, and for which field most often?",
-            "(2/π) arctan(s₁/s₀); most often for the wave with the largest ratio of the spectra, here the "
+            "(2/π) arctan(s₁/s₀); most often for the wave with the largest ratio of the spectra, "
+            "here the "
             + (
                 "flat one."
                 if modes[0].frequency == (0,)
                 else f"one of {modes[0].frequency[0]} cycles."
             ),
-            f"{modes[0].probability:.4f} for the best wave, {modes[-1].probability:.1e} for the worst, of "
-            f"{modes[-1].frequency[0]} cycles",
+            f"{modes[0].probability:.4f} for the best wave, {modes[-1].probability:.1e} for the "
+            f"worst, of {modes[-1].frequency[0]} cycles",
             f"closed form, N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g})",
         ),
         _better(results, drawn),
@@ -237,10 +198,12 @@ def questions(results: Results) -> Sequence[Question]:
             "RED5",
             "note 3, difference of means",
             "Which field has the largest and the most negative difference of E⟨w, X⟩²?",
-            "The constant, as the note says; the most negative is a wave whose frequency follows from the lengthscales."
+            "The constant, as the note says; the most negative is a wave whose frequency follows "
+            "from the lengthscales."
             if max(modes, key=lambda mode: mode.gap).frequency == (0,)
             else "Not the constant.",
-            f"most negative at {least.frequency[0]} cycles; (N/π)√(3 ln(ξ₁/ξ₀)/(ξ₁² − ξ₀²)) = {formula:.2f}",
+            f"most negative at {least.frequency[0]} cycles; (N/π)√(3 ln(ξ₁/ξ₀)/(ξ₁² − ξ₀²)) = "
+            f"{formula:.2f}",
             "eigenvalues of Σ₁ − Σ₀",
         ),
         _starting(results, drawn),
@@ -250,8 +213,8 @@ def questions(results: Results) -> Sequence[Question]:
 def _best_and_flat(gain: float, widths: np.ndarray, values: np.ndarray, error: np.ndarray) -> str:
     best = int(values[:-1].argmax())
     return (
-        f"gain {gain:g}: {values[best]:.3f} for the best bump (width {widths[best]:.1f}), {values[-1]:.3f} flat, "
-        f"± {error[-1]:.3f}"
+        f"gain {gain:g}: {values[best]:.3f} for the best bump (width {widths[best]:.1f}), "
+        f"{values[-1]:.3f} flat, ± {error[-1]:.3f}"
     )
 
 
@@ -266,8 +229,9 @@ def _better(results: Results, drawn: str) -> Question:
         rows.append(_best_and_flat(gain, widths(results.scale), found["9"], found["9 error"]))
     if verdicts[-1] and not verdicts[0]:
         answer = (
-            "On Gaussian data not: flat fields are. At high gain yes: bumps no wider than the shorter lengthscale beat "
-            "them, so that the reduced model prefers localized fields by itself."
+            "On Gaussian data not: flat fields are. At high gain yes: bumps no wider than the "
+            "shorter lengthscale beat them, so that the reduced model prefers localized fields "
+            "by itself."
         )
     else:
         answer = (
@@ -276,7 +240,8 @@ def _better(results: Results, drawn: str) -> Question:
     return Question(
         "RED3",
         "note 3, difference of means",
-        "The best difference of means is a constant field. Are localized fields better in probability (eq. 9)?",
+        "The best difference of means is a constant field. Are localized fields better in "
+        "probability (eq. 9)?",
         answer,
         "; ".join(rows),
         drawn,
@@ -296,47 +261,50 @@ def _shifts(results: Results) -> Question:
         "May the comparison of sums over all shifts be replaced by one at random shifts?",
         "No: it is another objective."
         + (
-            " Sums over shifts prefer bumps already on Gaussian data, where random shifts prefer flat fields."
+            " Sums over shifts prefer bumps already on Gaussian data, where random shifts prefer "
+            "flat fields."
             if bumps
             else ""
         ),
         "; ".join(rows) + f". The two differ by up to {max(apart):.2f}",
-        f"eq. 6 with bias {printed(BIAS, 0)}, erf and fields whose preactivation has a mean square of 4; "
-        f"{max(200, draws(results.scale) // 5):,} draws of each class",
+        f"eq. 6 with bias {printed(BIAS, 0)}, erf and fields whose preactivation has a mean "
+        f"square of 4; {max(200, draws(results.scale) // 5):,} draws of each class",
     )
 
 
 def _starting(results: Results, drawn: str) -> Question:
-    found = losses(results)
+    by_network = losses(results)
     rows = [
-        f"{name}: {whole[0]:.4f} to {whole[-1]:.4f} (± {2 * error.max():.0e}), covariances alone {alone[0]:.4f} to "
-        f"{alone[-1]:.4f}"
-        for name, (whole, error, alone) in found.items()
+        f"{name}: {loss[0]:.4f} to {loss[-1]:.4f} (± {2 * error.max():.0e}), covariances alone "
+        f"{alone[0]:.4f} to {alone[-1]:.4f}"
+        for name, (loss, error, alone) in by_network.items()
     ]
-    down, up = (found[name][0][-1] - found[name][0][0] for name in (RELU, ERF))
+    down, up = (by_network[name][0][-1] - by_network[name][0][0] for name in (RELU, ERF))
     answer = (
-        "Averaged over starts it depends only on the length |X| of the stimuli, E|X| for ReLU. At unit variance the "
-        "length spreads less the larger the gain, so E|X| grows and the loss falls. That of erf does not stay fixed: "
-        "it rises a little, for the same reason."
+        "Averaged over starts it depends only on the length |X| of the stimuli, E|X| for ReLU. "
+        "At unit variance the length spreads less the larger the gain, so E|X| grows and the "
+        "loss falls. That of erf does not stay fixed: it rises a little, for the same reason."
         if down < 0 < up
         else "It does not fall here."
     )
     return Question(
         "RED6",
         "note 3, §3",
-        "Why does the starting loss of ReLU networks fall with the gain, while that of sigmoidal ones stays fixed?",
+        "Why does the starting loss of ReLU networks fall with the gain, while that of sigmoidal "
+        "ones stays fixed?",
         answer,
         f"gain {gains(results.scale)[0]:g} to {gains(results.scale)[-1]:g}; " + "; ".join(rows),
-        f"mean over all starts with variance 2/(N + 1), the notes' loss with its ½; law of |X| from {drawn}",
+        "mean over all starts with variance 2/(N + 1), the notes' loss with its ½; law of |X| "
+        f"from {drawn}",
     )
 
 
 def setting(scale: Scale) -> str:
     """In words."""
     return (
-        f"Samples: N = {LONG_RING}, ξ = ({SAMPLE_XI[0]:g}, {SAMPLE_XI[1]:g}), as in the note. Below: N = {SITES}, "
-        f"ξ = ({XI[0]:g}, {XI[1]:g}), one neuron, initial variance 2/(N + 1), {draws(scale):,} draws of each class; no "
-        "training."
+        f"Samples: N = {LONG_RING}, ξ = ({SAMPLE_XI[0]:g}, {SAMPLE_XI[1]:g}), as in the note. "
+        f"Below: N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), one neuron, initial variance 2/(N + 1), "
+        f"{draws(scale):,} draws of each class; no training."
     )
 
 
@@ -344,10 +312,11 @@ FIGURE = PaperFigure(
     name="notes/reduced",
     title="Note 3: data, the loss before learning, and the reduced model",
     caption=(
-        "Above, the note's Figure 1: samples of both classes at growing gain. Below, ours: the loss before learning "
-        "against the gain, averaged over all starts, falls for ReLU and rises for erf; and how often a bump tells the "
-        "classes apart by size, against its width, with the flat field dotted: at random shifts bumps win at high "
-        "gain, and summed over shifts at any."
+        "Above, the note's Figure 1: samples of both classes at growing gain. Below, ours: the "
+        "loss before learning against the gain, averaged over all starts, falls for ReLU and "
+        "rises for erf; and how often a bump tells the classes apart by size, against its width, "
+        "with the flat field dotted: at random shifts bumps win at high gain, and summed over "
+        "shifts at any."
     ),
     setting=setting,
     draw=draw,

@@ -30,18 +30,22 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 0 auto; 
   background: var(--page); color: var(--ink); }}
 h1 {{ font-size: 1.5rem; line-height: 1.25; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
-th, td {{ text-align: left; vertical-align: top; padding: .5rem .7rem; border-bottom: 1px solid var(--line); }}
+th, td {{ text-align: left; vertical-align: top; padding: .5rem .7rem;
+  border-bottom: 1px solid var(--line); }}
 th {{ font-weight: 500; color: var(--soft); }}
 td.id {{ color: var(--soft); }} td.statement {{ width: 20%; }}
 td.answer {{ width: 36%; }} td.long {{ overflow-wrap: anywhere; }}
 td.number {{ width: 17%; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }}
-.reproduced {{ color: var(--ok); font-weight: 600; }} .differs {{ color: var(--off); font-weight: 600; }}
+.reproduced {{ color: var(--ok); font-weight: 600; }}
+.differs {{ color: var(--off); font-weight: 600; }}
 figure {{ margin: 0; }} .scroll {{ overflow-x: auto; border-radius: 4px; background: #fff; }}
 img {{ display: block; width: 100%; height: auto; }}
 figcaption {{ margin-top: .6rem; }} figcaption, .small {{ font-size: .9rem; color: var(--soft); }}
 @media (max-width: 40rem) {{
-  thead {{ display: none; }} tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }}
-  td, td.number, td.statement, td.answer {{ display: block; width: auto; border: 0; padding: .1rem 0; }}
+  thead {{ display: none; }}
+  tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid var(--line); }}
+  td, td.number, td.statement, td.answer {{ display: block; width: auto; border: 0;
+    padding: .1rem 0; }}
   td.id, td.statement {{ display: inline; font-weight: 600; }} td.id {{ padding-right: .4em; }}
   td[data-name]::before {{ content: attr(data-name) ": "; color: var(--soft); font-weight: 400; }}
   img {{ width: 44rem; }}
@@ -96,52 +100,53 @@ def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
 
 def questions_of(made: Iterable[Made]) -> list[Question]:
     """All questions, with answers."""
-    return [question for one in made for question in one.questions]
+    return [question for figure in made for question in figure.questions]
 
 
 def ledger(made: Iterable[Made]) -> list[Claim]:
     """All claims, and that on time, which is of all the paper's figures together."""
-    made = [one for one in made if one.group == "paper"]
-    return [claim for one in made for claim in one.claims] + _speed(made)
+    made = [figure for figure in made if figure.group == "paper"]
+    return [claim for figure in made for claim in figure.claims] + _speed(made)
 
 
 def _speed(made: Sequence[Made]) -> list[Claim]:
     """T1: what a single run takes, from the seconds that stored runs took."""
-    timed = [one for one in made if one.slowest[1]]
+    timed = [figure for figure in made if figure.slowest[1]]
     if not timed:
         return []
-    slowest = max(timed, key=lambda one: one.slowest[0])
+    slowest = max(timed, key=lambda figure: figure.slowest[0])
     seconds, members = slowest.slowest
-    total = sum(one.elapsed for one in made)
+    total = sum(figure.elapsed for figure in made)
     faster = "Faster: " if seconds < 600 else ""
     together = "a single run" if members == 1 else f"{members} runs together"
     reason = (
-        f"{faster}{slowest.name} takes {printed(seconds, 0)} s on {_cores()}, compiling included, and all figures "
-        f"together took {printed(total / 60, 1)} minutes this time. Machines differ, and so may the estimator of the "
-        "gradient, which each caption names."
+        f"{faster}{slowest.name} takes {printed(seconds, 0)} s on {_cores()}, compiling included, "
+        f"and all figures together took {printed(total / 60, 1)} minutes this time. Machines "
+        "differ, and so may the estimator of the gradient, which each caption names."
     )
-    whole = all(one.scale == "paper" for one in timed)
+    at_paper_scale = all(figure.scale == "paper" for figure in timed)
     return [
         Claim(
             "T1",
             "What any single run takes on a CPU",
             "10–60 minutes",
             f"at most {printed(seconds / 60, 1)} minutes, of {together}",
-            verdict(600 <= seconds <= 3600) if whole else "not comparable",
-            reason if whole else "Some runs are smaller than the paper's.",
+            verdict(600 <= seconds <= 3600) if at_paper_scale else "not comparable",
+            reason if at_paper_scale else "Some runs are smaller than the paper's.",
             "seconds in the manifests of the stored runs",
         )
     ]
 
 
 def summary(claims: Sequence[Claim], questions: Sequence[Question] = ()) -> str:
-    """How many claims are reproduced and questions answered, in words; claims of our own do not count."""
+    """How many published claims are reproduced and questions answered, in words."""
     published = [claim for claim in claims if not claim.published.startswith("not published")]
     good = sum(claim.verdict == "reproduced" for claim in published)
-    words = []
+    sentences = []
     if published or not questions:
-        words.append(
-            f"{good} of {len(published)} published claims are reproduced; the reason is given for the others."
+        sentences.append(
+            f"{good} of {len(published)} published claims are reproduced; the reason is given for "
+            "the others."
         )
     noted = sum(question.source.startswith("note") for question in questions)
     if noted:
@@ -150,10 +155,10 @@ def summary(claims: Sequence[Claim], questions: Sequence[Question] = ()) -> str:
             if noted > 1
             else "question of the notes is"
         )
-        words.append(f"{noted} {are} answered.")
+        sentences.append(f"{noted} {are} answered.")
     if own := len(questions) - noted:
-        words.append(f"{own} beyond the paper {'are' if own > 1 else 'is'} answered.")
-    return " ".join(words)
+        sentences.append(f"{own} beyond the paper {'are' if own > 1 else 'is'} answered.")
+    return " ".join(sentences)
 
 
 def _cores() -> str:
@@ -164,9 +169,12 @@ def _cores() -> str:
 def _made() -> str:
     import jax
 
-    machine = f"{platform.system()} {platform.machine()} with {_cores()}, Python {platform.python_version()}"
-    how = "Runs share the cores: seconds of computing are summed over runs, and more than those that went by."
-    return f"localfields {__version__}, jax {jax.__version__}, {jax.default_backend()}, {machine}. {how}"
+    return (
+        f"localfields {__version__}, jax {jax.__version__}, {jax.default_backend()}, "
+        f"{platform.system()} {platform.machine()} with {_cores()}, Python "
+        f"{platform.python_version()}. Runs share the cores: seconds of computing are summed over "
+        "runs, and more than those that went by."
+    )
 
 
 def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
@@ -205,9 +213,10 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
         caption = f"{html.escape(one.caption)} <br><b>Setting.</b> {html.escape(_setting(one))}"
         title = html.escape(one.title)
         image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
-        # On a phone the picture keeps a size at which it can be read, and is moved inside its frame.
+        # On a phone the picture keeps a size at which it can be read, and scrolls in its frame.
         frame = f'<div class="scroll" tabindex="0">{image}</div>'
-        return f'<h2 id="{one.stem}">{title}</h2><figure>{frame}<figcaption>{caption}</figcaption></figure>'
+        figure = f"<figure>{frame}<figcaption>{caption}</figcaption></figure>"
+        return f'<h2 id="{one.stem}">{title}</h2>{figure}'
 
     def times(one: Made) -> str:
         values = one.name, one.scale, str(len(one.runs)), *_seconds(one)
@@ -236,8 +245,10 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
 
 
 def _sections(made: Mapping[str, Made]) -> tuple[list[Made], dict[str, list[Made]]]:
-    """The paper's figures, and those with questions: the notes' and our own, by what stands above them."""
-    groups = {group: [one for one in made.values() if one.group == group] for group in GROUPS}
+    """The paper's figures, and those with questions by their headings: the notes' and our own."""
+    groups = {
+        group: [figure for figure in made.values() if figure.group == group] for group in GROUPS
+    }
     asked = {NOTES: groups["notes"], EXTRA: groups["extra"]}
     return groups["paper"], {head: figures for head, figures in asked.items() if figures}
 
@@ -246,12 +257,12 @@ def _head(papers: Sequence[Made], asked: Mapping[str, Any]) -> str:
     return PUBLISHED if papers or not asked else next(iter(asked))
 
 
-def _setting(one: Made) -> str:
-    whose = {"paper": "the paper's", "notes": "the note's", "extra": "ours"}[one.group]
+def _setting(figure: Made) -> str:
+    whose = {"paper": "the paper's", "notes": "the note's", "extra": "ours"}[figure.group]
     return (
-        one.setting
-        if one.scale == "paper"
-        else f"{one.setting} Smaller than {whose}: scale {one.scale}."
+        figure.setting
+        if figure.scale == "paper"
+        else f"{figure.setting} Smaller than {whose}: scale {figure.scale}."
     )
 
 
@@ -260,8 +271,8 @@ def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
     lines = [f"# {_head(papers, asked)}", "", summary(claims, questions_of(made.values()))]
     if papers:
         rows = (
-            (one.id, one.statement, one.published, one.measured, one.verdict, one.reason)
-            for one in claims
+            (row.id, row.statement, row.published, row.measured, row.verdict, row.reason)
+            for row in claims
         )
         lines += [
             "",
@@ -272,15 +283,15 @@ def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
         lines += ["", f"## {head}"] * (head != _head(papers, asked))
         questions = questions_of(figures)
         rows = (
-            (one.id, one.question, one.source, one.answer, one.measured, one.how)
-            for one in questions
+            (row.id, row.question, row.source, row.answer, row.measured, row.how)
+            for row in questions
         )
         lines += [
             "",
             *_table(("", "question", "where", "answer", "measured", "how"), rows),
             *_blocks(figures),
         ]
-    rows = ((one.name, one.scale, str(len(one.runs)), *_seconds(one)) for one in made.values())
+    rows = ((row.name, row.scale, str(len(row.runs)), *_seconds(row)) for row in made.values())
     lines += ["", "## How this was made", "", *_table(TIMES, rows)]
     return "\n".join([*lines, "", _made(), ""])
 
@@ -294,11 +305,18 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _blocks(made: Sequence[Made]) -> list[str]:
     lines = []
-    for one in made:
-        lines += ["", f"## {one.title}", "", f"![{one.title}]({one.stem}.png)", "", one.caption]
-        lines += ["", f"Setting: {_setting(one)}"]
+    for figure in made:
+        lines += [
+            "",
+            f"## {figure.title}",
+            "",
+            f"![{figure.title}]({figure.stem}.png)",
+            "",
+            figure.caption,
+        ]
+        lines += ["", f"Setting: {_setting(figure)}"]
     return lines
 
 
-def _seconds(one: Made) -> tuple[str, ...]:
-    return tuple(f"{value:.1f} s" for value in (one.computed, one.drawn, one.elapsed))
+def _seconds(figure: Made) -> tuple[str, ...]:
+    return tuple(f"{value:.1f} s" for value in (figure.computed, figure.drawn, figure.elapsed))

@@ -1,4 +1,4 @@
-"""Section 4.2: does eq. (5) tell the site at which a field will peak? Claim P1, with the noise of training measured."""
+"""Section 4.2: does eq. (5) tell the site at which a field will peak? Claim P1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..experiments import Experiment, Solution, Training
-from ..plots._style import BLUE, GRAY, GREEN, ORANGE, new_figure
+from ..plots._style import BLUE, GRAY, GREEN, ORANGE, finish, new_figure
 from ..theory import EffectiveFlow, Theory
 from ..trajectory import Trajectory
 from . import fig8
@@ -33,7 +33,7 @@ TRAININGS = ("training", "larger batch", "exact gradient")
 
 @functools.lru_cache
 def first_fields(members: int, seed: int = 0) -> np.ndarray:
-    """The fields from which a seed starts, (member, neuron, site): for training on other data from the same start."""
+    """The first fields of a seed, (member, neuron, site), to train on other data from them."""
     import jax
 
     from .._ensemble import initial_params
@@ -51,15 +51,13 @@ def _training(scale: Scale, *, start: Any = (), **changed: Any) -> Experiment:
 
 
 def experiments(scale: Scale) -> Mapping[str, Experiment]:
-    """Training and flows from 28 starts; training on other data, on larger batches, exactly; and many more starts."""
+    """Training and flows from 28 starts; other data, larger batches, exact; many more starts."""
     base = trained("Ising", scale)
     assert isinstance(base.method, Training)
-    start, short = (
-        first_fields(base.method.members),
-        min(base.method.steps, round(DECIDED / LEARNING_RATE)),
-    )
+    start = first_fields(base.method.members)
+    short = min(base.method.steps, round(DECIDED / LEARNING_RATE))
     large = at(scale, paper=5000, quick=2000, tiny=20)
-    found = {
+    runs = {
         "training": base,
         "Taylor": solved("Ising", EffectiveFlow(amplifier="taylor"), scale),
         "exact φ": solved("Ising", EffectiveFlow(), scale),
@@ -70,24 +68,18 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     }
     if scale == "paper":
         start = first_fields(MANY, MANY_SEED)
-        found["many: training"] = _training(scale, members=MANY, seed=MANY_SEED, steps=short)
-        found["many: other data"] = _training(
-            scale, start=start, members=MANY, seed=OTHER_SEED, steps=short
-        )
-        found["many: exact gradient"] = _training(
-            scale, start=start, members=MANY, estimator="exact", steps=short
-        )
-        for name, theory in (
-            ("Taylor", EffectiveFlow(amplifier="taylor")),
-            ("exact φ", EffectiveFlow()),
-        ):
-            found[f"many: {name}"] = _many(theory)
-        found |= {f"Fig. 8: {name}": one for name, one in other_data(scale).items()}
-    return found
+        runs["many: training"] = _training(scale, members=MANY, seed=MANY_SEED, steps=short)
+        many: dict[str, Any] = {"start": start, "members": MANY, "steps": short}
+        runs["many: other data"] = _training(scale, seed=OTHER_SEED, **many)
+        runs["many: exact gradient"] = _training(scale, estimator="exact", **many)
+        runs["many: Taylor"] = _many(EffectiveFlow(amplifier="taylor"))
+        runs["many: exact φ"] = _many(EffectiveFlow())
+        runs |= {f"Fig. 8: {name}": experiment for name, experiment in other_data(scale).items()}
+    return runs
 
 
 def other_data(scale: Scale) -> Mapping[str, Experiment]:
-    """The nearly binary data of Fig. 8, on a longer ring with little noise in training: do its peaks agree?"""
+    """The nearly binary data of Fig. 8, with little noise in training: do its peaks agree?"""
     runs = fig8.experiments(scale)
     training, flow = (runs[f"{fig8.NAMES[fig8.SHARP]}: {kind}"] for kind in ("training", "eq. (5)"))
     method = flow.method
@@ -131,8 +123,8 @@ def interval(successes: int, trials: int) -> tuple[float, float]:
     """Clopper and Pearson's 95% interval of a rate."""
     from scipy.stats import binomtest
 
-    found = binomtest(successes, trials).proportion_ci(0.95, method="exact")
-    return float(found.low), float(found.high)
+    bounds = binomtest(successes, trials).proportion_ci(0.95, method="exact")
+    return float(bounds.low), float(bounds.high)
 
 
 def counts(distance: np.ndarray) -> tuple[int, int, int]:
@@ -141,76 +133,54 @@ def counts(distance: np.ndarray) -> tuple[int, int, int]:
 
 
 def draw(results: Results) -> Any:
-    """Predicted against trained site for four predictions; how many agree; and what noise and time of reading do."""
+    """Predicted against trained site; how many agree; and what noise and time of reading do."""
     figure = new_figure(11, 6.2)
-    halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.05))
-    top, bottom = halves
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.05))
     axes = top.subplots(1, 4)
-    for ax, (name, title) in zip(axes, METHODS.items(), strict=True):
+    for ax, (name, text) in zip(axes, METHODS.items(), strict=True):
         _draw_sites(ax, results, name)
-        ours = "" if name == "Taylor" else "ours: "
         same, near, total = counts(apart(results, "training", name))
-        words = f"{ours}{title}\n{same} of {total} on the same site, {near} within ±1"
-        ax.set_title(words, fontsize=8, color=GREEN if ours else "black")
+        ours = "" if name == "Taylor" else "ours: "
+        title = f"{ours}{text}\n{same} of {total} on the same site, {near} within ±1"
+        ax.set_title(title, fontsize=8, color=GREEN if ours else "black")
     axes[0].set_ylabel("predicted site", fontsize=9)
     axes[3].set_ylabel("site with other data", fontsize=9)
-    axes = bottom.subplots(1, 3, width_ratios=(1.9, 1.1, 1))
-    _draw_bars(axes[0], results)
-    _draw_noise(axes[1], results)
-    _draw_reading(axes[2], results)
-    for ax in axes:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=8)
+    bars, noise, times = bottom.subplots(1, 3, width_ratios=(1.9, 1.1, 1))
+    _draw_bars(bars, results)
+    _draw_noise(noise, results)
+    _draw_reading(times, results)
+    for ax in (bars, noise, times):
+        ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--", zorder=3)
+        ax.set(ylim=(0, 1.28), yticks=np.linspace(0, 1, 6))
     return figure
 
 
 def _draw_sites(ax: Any, results: Results, name: str) -> None:
-
-    trained_at, predicted = (_peaks(results[one])[:, -1] for one in ("training", name))
+    trained_at, predicted = (_peaks(results[run])[:, -1] for run in ("training", name))
     distance = _ring_distance(trained_at, predicted)
     ends = np.array([-0.5, SITES - 0.5])
-    ax.fill_between(ends, ends - 1.5, ends + 1.5, color=GRAY, alpha=0.25, lw=0)
-    for corner in (SITES, -SITES):  # the band goes on around the ring
-        ax.fill_between(
-            ends, ends - 1.5 + corner, ends + 1.5 + corner, color=GRAY, alpha=0.25, lw=0
-        )
-    looks = (
+    for corner in (0, SITES, -SITES):  # the band goes on around the ring
+        band = ends + corner
+        ax.fill_between(ends, band - 1.5, band + 1.5, color=GRAY, alpha=0.25, lw=0)
+    for part, color, marker, fill in (
         (distance == 0, BLUE, "o", BLUE),
         (distance == 1, BLUE, "o", "white"),
         (distance > 1, ORANGE, "X", ORANGE),
-    )
-    for part, color, mark, fill in looks:
-        if (
-            not part.any()
-        ):  # an empty unclipped line would take the corner of the page into the layout
-            continue
-        ax.plot(
-            trained_at[part],
-            predicted[part],
-            marker=mark,
-            color=color,
-            mfc=fill,
-            ms=5,
-            ls="",
-            clip_on=False,
-        )
-    ax.set_xlim(*ends)
-    ax.set_ylim(*ends)
-    ax.set_aspect("equal")
+    ):
+        if part.any():  # an empty unclipped line would take the page's corner into the layout
+            style = {"marker": marker, "color": color, "mfc": fill, "ms": 5, "ls": ""}
+            ax.plot(trained_at[part], predicted[part], clip_on=False, **style)
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
     ax.tick_params(labelsize=8)
     ax.set_xlabel("site in training", fontsize=9)
 
 
-def _draw_bars(ax: Any, results: Results) -> None:
+MANY_STARTS = {"marker": "D", "ls": "", "color": "white", "mec": "black"}
 
-    ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--", zorder=3)
-    ax.text(
-        -0.52,
-        PUBLISHED / OF + 0.015,
-        "published: 26 of 28 on the same site",
-        fontsize=7.5,
-        va="bottom",
-    )
+
+def _draw_bars(ax: Any, results: Results) -> None:
+    text = "published: 26 of 28 on the same site"
+    ax.text(-0.52, PUBLISHED / OF + 0.015, text, fontsize=7.5, va="bottom")
     groups = {text.replace(", ", ",\n"): ("training", name) for name, text in METHODS.items()}
     if "Fig. 8: training" in results:
         groups["ours: eq. (5),\ndata of Fig. 8"] = ("Fig. 8: training", "Fig. 8: exact φ")
@@ -220,96 +190,63 @@ def _draw_bars(ax: Any, results: Results) -> None:
             low, high = interval(number, total)
             rate = number / total
             ax.bar(place + side, rate, 0.36, color=color, alpha=0.75, lw=0)
-            ax.errorbar(
-                place + side, rate, [[rate - low], [high - rate]], color="black", lw=1, capsize=2
-            )
+            error = [[rate - low], [high - rate]]
+            ax.errorbar(place + side, rate, error, color="black", lw=1, capsize=2)
         if f"many: {second}" in results:
             same, near, total = counts(apart(results, "many: training", f"many: {second}"))
-            ax.plot(
-                [place - 0.2, place + 0.2],
-                [same / total, near / total],
-                "D",
-                color="white",
-                mec="black",
-                ms=5,
-            )
+            rates = [same / total, near / total]
+            ax.plot([place - 0.2, place + 0.2], rates, ms=5, **MANY_STARTS)
     ax.plot([], [], "s", color=BLUE, label="same site")
     ax.plot([], [], "s", color=GRAY, label="within ±1")
     if "many: training" in results:
-        ax.plot(
-            [],
-            [],
-            "D",
-            color="white",
-            mec="black",
-            ms=5,
-            label=f"{results['many: training'].num_members} starts",
-        )
+        label = f"{results['many: training'].num_members} starts"
+        ax.plot([], [], ms=5, label=label, **MANY_STARTS)
     ax.set_xticks(range(len(groups)), list(groups))
-    ax.set_ylim(0, 1.28)
-    ax.set_yticks(np.linspace(0, 1, 6))
-    ax.legend(frameon=False, fontsize=7.5, ncols=3, loc="upper left")
-    ax.set_ylabel("share of starts", fontsize=9)
-    ax.set_title("agreement with training", fontsize=9)
+    legend = {"fontsize": 7.5, "ncols": 3, "loc": "upper left"}
+    finish(ax, "agreement with training", legend=legend, ylabel="share of starts")
 
 
 def _draw_noise(ax: Any, results: Results) -> None:
-
-    ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--")
-    looks = {"Taylor": (ORANGE, "o"), "exact φ": (BLUE, "s"), "exact flow": (GREEN, "D")}
-    for number, (name, (color, mark)) in enumerate(looks.items()):
+    styles = {"Taylor": (ORANGE, "o"), "exact φ": (BLUE, "s"), "exact flow": (GREEN, "D")}
+    for number, (name, (color, marker)) in enumerate(styles.items()):
         places = np.arange(len(TRAININGS)) + 0.1 * (number - 1)
-        found = [counts(apart(results, training, name)) for training in TRAININGS]
-        rates = np.array([same / total for same, _, total in found])
-        ends = np.array([interval(same, total) for same, _, total in found]).T
-        ax.errorbar(
-            places,
-            rates,
-            [rates - ends[0], ends[1] - rates],
-            color=color,
-            marker=mark,
-            ms=5,
-            lw=1,
-            capsize=2,
-        )
-        ax.plot([], [], mark, color=color, label=METHODS[name])
+        agreements = [counts(apart(results, training, name)) for training in TRAININGS]
+        rates = np.array([same / total for same, _, total in agreements])
+        low, high = np.array([interval(same, total) for same, _, total in agreements]).T
+        style = {"color": color, "marker": marker, "ms": 5, "lw": 1, "capsize": 2}
+        ax.errorbar(places, rates, [rates - low, high - rates], **style)
+        ax.plot([], [], marker, color=color, label=METHODS[name])
         for place, training in zip(places, TRAININGS, strict=True):
             if {f"many: {training}", f"many: {name}"} <= set(results):
                 same, _, total = counts(apart(results, f"many: {training}", f"many: {name}"))
-                ax.plot(place, same / total, "D", color="white", mec="black", ms=4, zorder=4)
-    batches = [results[name].experiment["method"]["batch"] for name in TRAININGS[:2]]
-    ax.set_xticks(
-        range(len(TRAININGS)), [*(f"batch {batch}" for batch in batches), "exact\ngradient"]
-    )
-    ax.set_ylim(0, 1.28)
-    ax.set_yticks(np.linspace(0, 1, 6))
-    ax.set_title("ours: same site, with less noise in training", fontsize=9, color=GREEN)
-    ax.legend(
-        frameon=False, fontsize=7.5, loc="upper left", ncols=2, columnspacing=0.8, handletextpad=0.3
-    )
+                ax.plot(place, same / total, ms=4, zorder=4, **MANY_STARTS)
+    batches = [f"batch {_batch(results, name)}" for name in TRAININGS[:2]]
+    ax.set_xticks(range(len(TRAININGS)), [*batches, "exact\ngradient"])
     ax.axhline(1, color=GRAY, lw=0.5)
+    legend = {"fontsize": 7.5, "loc": "upper left", "ncols": 2}
+    legend |= {"columnspacing": 0.8, "handletextpad": 0.3}
+    finish(ax, "ours: same site, with less noise in training", legend=legend)
+
+
+def _batch(results: Results, name: str) -> int:
+    return results[name].experiment["method"]["batch"]
 
 
 def reading(results: Results, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Flow times of a prediction, and the shares whose peak then is the one training ends with, or beside it."""
+    """Flow times, and the shares whose peak then is the one training ends with, or beside it."""
     final = _peaks(results["training"])[:, -1:]
     distance = _ring_distance(_peaks(results[name]), final)
     return results[name].times, (distance == 0).mean(axis=0), (distance <= 1).mean(axis=0)
 
 
 def _draw_reading(ax: Any, results: Results) -> None:
-
     for name, color in (("Taylor", ORANGE), ("exact φ", BLUE), ("exact flow", GREEN)):
         times, same, near = reading(results, name)
         ax.plot(times[1:], same[1:], color=color, lw=1.4, label=METHODS[name])
         ax.plot(times[1:], near[1:], color=color, lw=1, ls=":")
-    ax.axhline(PUBLISHED / OF, color="black", lw=1.2, ls="--")
-    ax.set_xscale("log")
     ax.tick_params(which="minor", labelbottom=False)
-    ax.set_ylim(0, 1.28)
-    ax.set_yticks(np.linspace(0, 1, 6))
-    ax.set_xlabel("flow time at which eq. (5) is read", fontsize=9)
-    ax.set_title("ours: same site (dotted: ±1)", fontsize=9, color=GREEN)
+    xlabel = "flow time at which eq. (5) is read"
+    finish(ax, "ours: same site (dotted: ±1)", xscale="log", xlabel=xlabel)
 
 
 def claims(results: Results) -> Sequence[Claim]:
@@ -320,36 +257,42 @@ def claims(results: Results) -> Sequence[Claim]:
     fisher: Any = fisher_exact([[PUBLISHED, OF - PUBLISHED], [same, total - same]])
     p = float(fisher.pvalue)
     low, high = interval(same, total)
-    reason = f"Fisher's test against {PUBLISHED} of {OF}: p = {p:.2g}. {_noise(results)} {_rate(results)}"
+    fisher = f"Fisher's test against {PUBLISHED} of {OF}: p = {p:.2g}."
+    reason = f"{fisher} {_noise(results)} {_rate(results)}"
     return [
         Claim(
             "P1",
-            "The peak of the field under eq. (5) with the Taylor φ is where training puts it, Ising data",
+            "The peak of the field under eq. (5) with the Taylor φ is where training puts it, "
+            "Ising data",
             f"{PUBLISHED} of {OF} (93%)",
             f"{same} of {total} ({low:.0%}–{high:.0%}); within ±1 site {near} of {total}",
             verdict(p > 0.05)
             if total >= OF
             else "not comparable",  # few starts would agree with anything
             reason.strip(),
-            f"site of the largest weight at the last record, {total} starts, with Clopper and Pearson's 95% interval",
+            f"site of the largest weight at the last record, {total} starts, with Clopper and "
+            "Pearson's 95% interval",
         )
     ]
 
 
 def _noise(results: Results) -> str:
-    """What the noise of training leaves to predict, from training on other data, and without noise."""
+    """What the noise of training leaves to predict: training on other data, and without noise."""
 
     def of(training: str, other: str) -> str:
         same, near, total = counts(apart(results, training, other))
         return f"{same} of {total} (±1: {near})"
 
     return (
-        f"At this batch training does not repeat its own site: from the same starts on other data it agrees with "
-        f"itself in {of('training', 'other data')}, and with the exact flow in {of('training', 'exact flow')}. Against "
-        f"training with the exact gradient the Taylor φ is right in {of('exact gradient', 'Taylor')}, the exact φ in "
-        f"{of('exact gradient', 'exact φ')}, the exact flow in {of('exact gradient', 'exact flow')}; batch "
-        f"{results['larger batch'].experiment['method']['batch']} lies between ({of('larger batch', 'Taylor')}, "
-        f"{of('larger batch', 'exact φ')}, {of('larger batch', 'exact flow')})."
+        "At this batch training does not repeat its own site: from the same starts on other data "
+        f"it agrees with itself in {of('training', 'other data')}, and with the exact flow in "
+        f"{of('training', 'exact flow')}. Against training with the exact gradient the Taylor φ "
+        f"is right in {of('exact gradient', 'Taylor')}, the exact φ in "
+        f"{of('exact gradient', 'exact φ')}, the exact flow in "
+        f"{of('exact gradient', 'exact flow')}; batch "
+        f"{_batch(results, 'larger batch')} lies between "
+        f"({of('larger batch', 'Taylor')}, {of('larger batch', 'exact φ')}, "
+        f"{of('larger batch', 'exact flow')})."
     )
 
 
@@ -363,15 +306,16 @@ def _rate(results: Results) -> str:
     sharp = apart(results, "Fig. 8: training", "Fig. 8: exact φ")
     taylor = counts(apart(results, "Fig. 8: training", "Fig. 8: Taylor"))
     there = counts(sharp)
-    far = ", ".join(str(one) for one in sorted(sharp[sharp > 1])) or "none"
+    far = ", ".join(str(distance) for distance in sorted(sharp[sharp > 1])) or "none"
     fits = interval(there[0], there[2])
     word = "agrees" if fits[0] <= PUBLISHED / OF <= fits[1] else "does not agree"
     return (
-        f"Over {total} starts: Taylor φ {same / total:.0%} (±1: {near / total:.0%}), training on other data "
-        f"{again[0] / total:.0%} (±1: {again[1] / total:.0%}), Taylor φ against the exact gradient "
-        f"{quiet[0] / total:.0%} (±1: {quiet[1] / total:.0%}). On the data of Fig. 8 (NLGP(100), N = {fig8.SITES}, "
-        f"batch 50 000 or its like) eq. (5) is right in {there[0]} of {there[2]} (±1: {there[1]}; farther off by {far} "
-        f"sites; Taylor φ {taylor[0]}, ±1: {taylor[1]}), which {word} with the published count."
+        f"Over {total} starts: Taylor φ {same / total:.0%} (±1: {near / total:.0%}), training on "
+        f"other data {again[0] / total:.0%} (±1: {again[1] / total:.0%}), Taylor φ against the "
+        f"exact gradient {quiet[0] / total:.0%} (±1: {quiet[1] / total:.0%}). On the data of Fig. "
+        f"8 (NLGP(100), N = {fig8.SITES}, batch 50 000 or its like) eq. (5) is right in "
+        f"{there[0]} of {there[2]} (±1: {there[1]}; farther off by {far} sites; Taylor φ "
+        f"{taylor[0]}, ±1: {taylor[1]}), which {word} with the published count."
     )
 
 
@@ -381,9 +325,10 @@ def setting(scale: Scale) -> str:
     assert isinstance(method, Training)
     more = f"; {MANY} more starts, {DECIDED:g} of flow time" if scale == "paper" else ""
     return (
-        f"N = {SITES}, Ising J = (0.3, 0.7), init_scale 0.001, learning rate {LEARNING_RATE}, {method.steps} steps, "
-        f"estimator independent, batch {method.batch}, {method.members} starts{more}. Training with a larger batch "
-        f"and with the exact gradient for {DECIDED:g} of flow time, by which every field has its site."
+        f"N = {SITES}, Ising J = (0.3, 0.7), init_scale 0.001, learning rate {LEARNING_RATE}, "
+        f"{method.steps} steps, estimator independent, batch {method.batch}, {method.members} "
+        f"starts{more}. Training with a larger batch and with the exact gradient for {DECIDED:g} "
+        "of flow time, by which every field has its site."
     )
 
 
@@ -391,14 +336,15 @@ FIGURE = PaperFigure(
     name="sec4.2",
     title="Section 4.2: where the field will be",
     caption=(
-        "On Ising data eq. (5) tells the neighborhood of the peak rather than its site: most starts lie on or beside "
-        "the diagonal. "
-        "Top: site of the peak under each prediction against that in training (band: ±1 around the ring; crosses are "
-        "farther away). Bottom left: how many agree, with 95% intervals; the line is the published 26 of 28. "
-        "Ours: all but the first panel. Training on other data from the same starts is the ceiling that noise sets at "
-        "batch 500; with less noise in training (bottom middle) predictions get better, up to the exact flow's. On the "
-        "data of Fig. 8, a longer ring with shorter lengthscales and a large batch, eq. (5) is right as often as "
-        "published. Reading eq. (5) at another time (bottom right) changes little."
+        "On Ising data eq. (5) tells the neighborhood of the peak rather than its site: most "
+        "starts lie on or beside the diagonal. Top: site of the peak under each prediction "
+        "against that in training (band: ±1 around the ring; crosses are farther away). Bottom "
+        "left: how many agree, with 95% intervals; the line is the published 26 of 28. Ours: all "
+        "but the first panel. Training on other data from the same starts is the ceiling that "
+        "noise sets at batch 500; with less noise in training (bottom middle) predictions get "
+        "better, up to the exact flow's. On the data of Fig. 8, a longer ring with shorter "
+        "lengthscales and a large batch, eq. (5) is right as often as published. Reading eq. (5) "
+        "at another time (bottom right) changes little."
     ),
     setting=setting,
     draw=draw,

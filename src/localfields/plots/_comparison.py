@@ -16,12 +16,7 @@ NUM_CURVES = 4  # times at which the fields are drawn
 
 
 def comparison(
-    run: Trajectory,
-    flow: Trajectory,
-    member: int | None = None,
-    neuron: int = 0,
-    *,
-    ax: Any = None,
+    run: Trajectory, flow: Trajectory, member: int | None = None, neuron: int = 0, *, ax: Any = None
 ) -> np.ndarray:
     """Draw two trajectories beside each other, such as training and theory.
 

@@ -37,7 +37,8 @@ def fields(
 ) -> Axes:
     """Draw a receptive field over flow time, from blue (early) to red (late).
 
-    A new figure has a color bar that tells the time. A field on a torus is drawn as a picture at its last record.
+    A new figure has a color bar that tells the time. A field on a torus is drawn as a picture at
+    its last record.
 
     Args:
         run: What `train` or `solve` returned.
@@ -78,11 +79,7 @@ def fields(
 
 
 def sample(
-    values: Any,
-    shape: tuple[int, ...] | None = None,
-    *,
-    color: str = BLUE,
-    ax: AxesLike = None,
+    values: Any, shape: tuple[int, ...] | None = None, *, color: str = BLUE, ax: AxesLike = None
 ) -> Axes:
     """Draw one sample, or any values on a lattice: a curve on a ring, a picture on a torus.
 

@@ -25,7 +25,8 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 0 auto; 
 h1 {{ font-size: 1.5rem; line-height: 1.25; }} h1 strong {{ display: block; font-size: 1.9rem; }}
 h1 strong::first-letter {{ text-transform: uppercase; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; margin-top: 1rem; }}
-th, td {{ text-align: left; vertical-align: top; padding: .35rem .7rem; border-bottom: 1px solid var(--line); }}
+th, td {{ text-align: left; vertical-align: top; padding: .35rem .7rem;
+  border-bottom: 1px solid var(--line); }}
 th {{ font-weight: 500; color: var(--soft); width: 11rem; }} td {{ overflow-wrap: anywhere; }}
 tr.head th, tr.head td {{ font-weight: 600; color: var(--ink); padding-top: 1rem; }}
 .scroll {{ overflow-x: auto; border-radius: 4px; background: #fff; }}

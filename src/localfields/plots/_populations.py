@@ -26,11 +26,7 @@ def neuron_order(found: Populations, member: int = 0) -> np.ndarray:
 
 
 def populations(
-    run: Trajectory,
-    member: int = 0,
-    *,
-    found: Populations | None = None,
-    ax: Any = None,
+    run: Trajectory, member: int = 0, *, found: Populations | None = None, ax: Any = None
 ) -> np.ndarray:
     """Draw the final fields of a committee on a ring, one row per neuron, and its biases as bars.
 

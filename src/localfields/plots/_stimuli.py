@@ -29,12 +29,7 @@ LARGEST_SUPPORT = 12  # values of a marginal that is drawn as bars
 
 
 def stimulus(
-    stimulus: Stimulus,
-    samples: Any = None,
-    *,
-    num: int = 1000,
-    seed: int = 0,
-    ax: Any = None,
+    stimulus: Stimulus, samples: Any = None, *, num: int = 1000, seed: int = 0, ax: Any = None
 ) -> np.ndarray:
     """Draw four samples of a stimulus, its covariance and its marginal.
 

@@ -133,3 +133,22 @@ def add_time_bar(figure: Any, axes: Any, until: float, label: str = "flow time")
 def with_minus(text: str) -> str:
     """Numbers with the minus sign of the axes in place of a hyphen."""
     return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
+
+
+def finish(
+    ax: Any, title: str = "", *, legend: dict[str, Any] | None = None, **settings: Any
+) -> None:
+    """Finish a panel of a figure: title, labels and limits in small print, and a legend.
+
+    Args:
+        ax: The axes.
+        title: A title that begins with "ours" is green: the panel is not the paper's.
+        legend: Options of the legend, {} for one wherever there is room; None for none.
+        **settings: Of `Axes.set`: `xlabel`, `ylim`, `xscale`, ….
+    """
+    ax.set(**settings)
+    if title:
+        ax.set_title(title, fontsize=9, color=GREEN if title.startswith("ours") else "black")
+    make_small([ax])
+    if legend is not None:
+        ax.legend(**{"frameon": False, "fontsize": SMALL, **legend})
