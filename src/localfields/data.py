@@ -139,9 +139,9 @@ def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> D
     values = np.unique(np.concatenate([piece.ravel() for piece in numbers.pieces()]))
     if not np.all(values == np.rint(values)) or len(values) > MOST_CLASSES:
         raise InputError(
-            f"`classes` has {len(values)} different values, such as {values[0]:g} and {values[1]:g}. "
-            f"Labels are whole numbers, at most {MOST_CLASSES} different ones: number the classes "
-            "0, 1, …."
+            f"`classes` has {len(values)} different values, such as {values[0]:g} and "
+            f"{values[1]:g}. Labels are whole numbers, at most {MOST_CLASSES} different ones: "
+            "number the classes 0, 1, …."
         )
     if labels is None:
         labels = "zero-one" if len(values) == 2 else "one-hot"

@@ -289,7 +289,7 @@ def _one_class(
 def _by_covariance(
     fields: np.ndarray, images: np.ndarray, bias: np.ndarray, reference: str
 ) -> np.ndarray:
-    """1 − arccos(correlation)/π, exact for elliptical data, from fields w and Σw; nan with biases."""
+    """1 − arccos(correlation)/π, exact for elliptical data, from w and Σw; nan with biases."""
     if reference == "next":
         others, other_images = fields[:, 1:], images[:, 1:]
         fields, images = fields[:, :-1], images[:, :-1]

@@ -22,7 +22,7 @@ from ..errors import InputError
 
 STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every law here
 STATISTICS = "to take statistics of"  # what a sweep of laws is refused for
-# A mean this near 0 and a deviation this near 1 are left alone: standardizing twice changes nothing.
+# A mean this near 0 and a deviation this near 1 are kept: standardizing twice changes nothing.
 STANDARD_TOL = 1e-12
 
 

@@ -427,7 +427,8 @@ def _csv(name: str, path: str, variable: str) -> StoredArray:
             if rows and len(parts) != len(rows[0]):
                 raise InputError(
                     f"`{name}`: line {place} of {path!r} has {len(parts)} numbers, and the lines "
-                    f"before it have {len(rows[0])}. Give one sample per line, sites joined by commas."
+                    f"before it have {len(rows[0])}. Give one sample per line, sites joined by "
+                    "commas."
                 )
             try:
                 rows.append(np.array(parts, dtype=np.float64))

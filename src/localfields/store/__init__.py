@@ -1,4 +1,4 @@
-"""Results kept in a folder: found by the digest of their experiment, whole or not there, checked when read."""
+"""Results in a folder, found by the digest of their experiment and checked when read."""
 
 from .checkpoint import Checkpoint as Checkpoint
 from .entry import Entry as Entry

@@ -122,7 +122,7 @@ def _extent(shape: tuple[int, ...], dtype: np.dtype) -> int:
 
 
 def _member(name: str) -> str:
-    """The name of an array in the archive: its own where that is plain, otherwise in hexadecimal."""
+    """The name of an array in the archive: its own if that is plain, otherwise in hexadecimal."""
     encoded = name if _PLAIN.fullmatch(name) else f"x.{name.encode(errors='surrogatepass').hex()}"
     return f"{encoded}.npy"
 

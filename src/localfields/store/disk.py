@@ -111,7 +111,7 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write beside a file and move into its place: readers see the old one or the new one, whole."""
+    """Write beside a file and rename: readers see the whole old one or the whole new one."""
     prefix = f".{path.name}-"
     for name in os.listdir(path.parent):
         if name.startswith(prefix) and name.endswith(".part") and is_old(path.parent / name):

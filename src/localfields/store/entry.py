@@ -59,7 +59,7 @@ class Entry:
         return self.meta["created"]
 
 
-# -- writing -----------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def describe(trajectory: Trajectory, experiment: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def commit() -> str | None:
     return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
-# -- reading -----------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def check_schema(document: dict[str, Any]) -> None:

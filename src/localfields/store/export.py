@@ -19,7 +19,7 @@ SUFFIXES = (".nc", ".csv", ".npz")
 def export(
     trajectory: Trajectory, path: str | Path, *, digest: str = "", overwrite: bool = False
 ) -> None:
-    """Write a trajectory as netCDF (.nc), as a table (.csv: one row a member and record), or as arrays (.npz).
+    """Write a trajectory as netCDF (.nc), a table (.csv, one row per member and record) or .npz.
 
     Args:
         trajectory: What to write.

@@ -1,4 +1,4 @@
-"""Choosing runs by their experiment, metrics and manifest: `gain=100`, `steps>=1000`, `network=committee`."""
+"""Choosing runs by their experiment, metrics and manifest: `gain=100`, `network=committee`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ LONGEST = 64  # lists longer than this (fields to start from) are not searched
 class Filter:
     """A field, an operator and a value.
 
-    The field may be bare or dotted: `xi`, `stimuli.0.xi` and `task.xi` all find the lengthscales of a task. A filter
-    holds when it does for any value that the field has in a run; `!=` when no value is equal.
+    The field may be bare or dotted: `xi`, `stimuli.0.xi` and `task.xi` all find the lengthscales of
+    a task. A filter holds if it does for any value that the field has in a run; `!=` if no value is
+    equal.
 
     Example:
         >>> Filter.of("steps>=1e3").holds(fields({"method": {"steps": 2000}}))
@@ -117,7 +118,7 @@ def _collect(
     if isinstance(value, dict):
         kind = value.get("type")
         if isinstance(kind, str) and "/" in kind:
-            # “network/committee” is found as network=committee, wherever it stands and by its place.
+            # “network/committee” is found as network=committee, wherever it stands.
             family, _, name = kind.partition("/")
             for other, way in ((family, (*path, family)), ("type", (*path, "type")), (last, path)):
                 if other and (only is None or other in only):

@@ -1,4 +1,4 @@
-"""A cache of what a list of runs shows. The entries are the truth: it can be deleted, damaged or locked at any time."""
+"""A cache for the list of runs. It may be lost at any time: it is made again from the entries."""
 
 from __future__ import annotations
 

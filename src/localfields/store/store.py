@@ -86,7 +86,7 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
 
-    # -- entries -------------------------------------------------------------------------------------
+    # -- entries -----------------------------------------------------------------------------------
 
     def save(self, canonical: str, digest: str, trajectory: Trajectory) -> Path:
         """Store the result of an experiment. An entry that exists already is kept.
@@ -234,7 +234,7 @@ class Store:
                 problems.append(Problem(digest, str(error)))
         return problems
 
-    # -- work under way ------------------------------------------------------------------------------
+    # -- work under way ----------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def lock(self, digest: str) -> Iterator[None]:
@@ -262,7 +262,7 @@ class Store:
                     if free:
                         discard(path)
 
-    # -- sweeps --------------------------------------------------------------------------------------
+    # -- sweeps ------------------------------------------------------------------------------------
 
     def save_sweep(self, digest: str, text: str) -> Path:
         """Store a sweep's JSON document, in place of an older one of that name.
@@ -317,7 +317,7 @@ class Store:
         files = list_names(self.path / "sweeps", re.compile(_DIGEST.pattern + r"\.json"))
         return [name.removesuffix(".json") for name in files]
 
-    # -- inside --------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _check_present(self, digest: str) -> None:
         _check_digest(digest)
