@@ -237,14 +237,23 @@ def not_a_neuron(name: str, task: Discrimination, network: Network) -> str:
     return not_mse(name, task) or not_symmetric(name, task.stimuli)
 
 
-def not_mse(name: str, task: Discrimination) -> str:
-    """Why a task is not a single task with mean squared error and one label per class."""
+def not_mse(name: str, task: Discrimination, l1: bool = True) -> str:
+    """Why a task is not a single task with mean squared error and one label per class.
+
+    Without `l1`, an L1 penalty is a reason too.
+    """
     if task.loss != "mse" or task.outputs != 1:
         return (
             f"{name} needs mean squared error with one number per class, got loss {task.loss!r} "
             f"with labels {task.labels!r}. Use loss='mse'."
         )
-    return not_single(name, task)
+    reason = not_single(name, task)
+    if not reason and not l1 and task.l1 != 0:
+        return (
+            f"`l1` must be 0 for {name}, got {show(task.l1)}. "
+            "With that penalty there is no closed form; use `train`."
+        )
+    return reason
 
 
 def not_single(name: str, *values: Spec) -> str:

@@ -298,13 +298,13 @@ def test_bump_on_a_torus():
 
 
 def test_refusals_of_a_bump():
-    with pytest.raises(InputError, match="mean squared error with one number per class"):
+    with pytest.raises(InputError, match="`l1` must be 0 for hypercube_bump"):
         hypercube_bump(task_of((0.3, 0.7), l1=0.1))
     with pytest.raises(InputError, match="mean squared error with one number per class"):
         hypercube_bump(task_of((0.3, 0.7), loss="absolute"))
     with pytest.raises(InputError, match="one number"):
         hypercube_bump(lf.Discrimination(ising(40, 0.3), ising(40, np.array([0.7, 0.8]))))
-    with pytest.raises(InputError, match="`l2` must be one number for a bump"):
+    with pytest.raises(InputError, match="`l2` must be one number for hypercube_bump"):
         hypercube_bump(task_of((0.3, 0.7), l2=[0.1, 0.2]))
     assert bump([ising(12, 0.3).covariance()] * 2, (0, 0)).holds is False
 

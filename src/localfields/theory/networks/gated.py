@@ -214,12 +214,7 @@ def gated_solution(
                 f"`{name}` must be a {kind.__name__}, got {show(value)}. "
                 "See `lf.Discrimination` and `lf.networks.gates`."
             )
-    raise_if(not_mse("gated_solution", task))
-    if task.l1 != 0:
-        raise InputError(
-            f"`l1` must be 0 for gated_solution, got {show(task.l1)}. "
-            "With an L1 penalty the flow is not linear; train the network instead."
-        )
+    raise_if(not_mse("gated_solution", task, l1=False))
     num = None if num_samples is None else Count(1000, 10**8).check("num_samples", num_samples)
     groups = _task_moments(task, gates, num, seed)
     if groups is None:

@@ -21,7 +21,7 @@ from ...marginals import TwoPoint
 from ...networks import Committee, Network, SingleNeuron
 from ...stimuli import Stimulus
 from ...tasks import Discrimination
-from ..base import site_variances
+from ..base import not_mse, raise_if, site_variances
 from ..checks.sampling import GROUPS, sample_groups
 from .reduced import SampledValue
 
@@ -75,12 +75,7 @@ def mean_initial_loss(
             "mean_initial_loss covers SingleNeuron and Committee without biases, with activation "
             f"relu or erf and init='glorot', got {show(network)}."
         )
-    task.require_one("for mean_initial_loss")
-    if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
-        raise InputError(
-            "mean_initial_loss needs mean squared error with one number per class and no L1 "
-            f"penalty, got loss {task.loss!r}, labels {task.labels!r} and l1 = {task.l1}."
-        )
+    raise_if(not_mse("mean_initial_loss", task, l1=False))
     variance = float(network.init_scale) * 2 / (task.size + network.hidden)
     losses = np.asarray(float(task.l2) * network.hidden * variance * task.size)
     for stimulus, label, prior in zip(task.stimuli, task.targets()[:, 0], task.priors, strict=True):

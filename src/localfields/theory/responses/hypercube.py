@@ -23,7 +23,7 @@ from ...stimuli import Ising
 from ...stimuli._ring import TIE, as_field, enumerate_states, ising_weights
 from ...tasks import Discrimination
 from ...trajectory import inverse_participation_ratio
-from ..base import Covariance, NeuronFlow, raise_if
+from ..base import Covariance, NeuronFlow, not_mse, raise_if
 
 
 def enumerated_response(
@@ -130,11 +130,8 @@ def _regular(stiffness: np.ndarray) -> np.ndarray:
 
 def no_bump(task: Discrimination, approximate: bool = False) -> str:
     """Why `hypercube_bump` does not cover a task; empty if it does."""
-    if task.loss != "mse" or task.outputs != 1 or task.l1 != 0:
-        return (
-            "hypercube_bump needs mean squared error with one number per class and no L1 penalty, "
-            f"got loss {task.loss!r}, labels {task.labels!r} and l1 = {task.l1}."
-        )
+    if reason := not_mse("hypercube_bump", task, l1=False):
+        return reason
     for stimulus in task.stimuli:
         signs = isinstance(marginal := stimulus.marginal(), TwoPoint) and marginal.scale == 1
         if not (signs or approximate):
@@ -169,7 +166,6 @@ def hypercube_bump(
         >>> round(hypercube_bump(task).loss, 6)
         0.365626
     """
-    task.require_one("for a bump")
     raise_if(no_bump(task, approximate))
     return bump(
         [s.covariance() for s in task.stimuli],

@@ -30,6 +30,7 @@ from ..base import (
     covariance_of,
     not_a_neuron,
     not_covered,
+    not_mse,
     not_single,
     not_symmetric,
     raise_if,
@@ -141,12 +142,7 @@ class PullingClass:
 
 def check_waves(name: str, task: Discrimination) -> None:
     """Raise an InputError for a task of one ReLU neuron whose flow mixes plane waves."""
-    raise_if(not_a_neuron(name, task, SingleNeuron()))
-    if task.l1 != 0:
-        raise InputError(
-            f"`l1` must be 0 for {name}, got {show(task.l1)}. "
-            "That penalty mixes all frequencies; use `solve`."
-        )
+    raise_if(not_a_neuron(name, task, SingleNeuron()) or not_mse(name, task, l1=False))
     for stimulus in task.stimuli:
         if not stimulus.translation_invariant:
             raise InputError(
