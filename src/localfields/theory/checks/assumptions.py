@@ -36,19 +36,13 @@ FAR_CORRELATION, FAR_DEPENDENCE, FAR_Z = 0.25, 0.05, 5.0  # of the farthest site
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A number with its standard error.
+    """A number with its standard error."""
 
-    Args:
-        value: The number; zero where the assumption holds.
-        error: Its standard error (of a distance that is zero within noise: how large it could be).
-        z: Number of standard errors from zero.
-        tries: How many numbers were measured, of which this one has the largest z.
-    """
-
-    value: float
+    value: float  # the number; zero where the assumption holds
+    # Its standard error (of a distance that is zero within noise: how large it could be)
     error: float
-    z: float
-    tries: int = 1
+    z: float  # number of standard errors from zero
+    tries: int = 1  # how many numbers were measured, of which this one has the largest z
 
     @property
     def p(self) -> float:
@@ -62,41 +56,27 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class StimulusCheck:
-    """Assumptions on a stimulus, measured; printed, it is a table.
+    """Assumptions on a stimulus, measured; printed, it is a table."""
 
-    Args:
-        stimulus: The stimulus.
-        num: Number of samples.
-        distances: Distances on the lattice, (distance,).
-        correlation: Correlation of two sites at each distance, averaged over pairs.
-        dependence: The same of their sizes X²/(σ² + X²): dependence beyond correlation (S1).
-        dependence_error: Standard errors of `dependence`.
-        far_correlation: `correlation` at the largest distance.
-        far_dependence: `dependence` at the largest distance.
-        shift: Largest deviation of a site from the average site (S2), in a mean, a spread or a
-            product of neighbors of the bounded X/√(σ² + X²).
-        sign: Largest average of an odd function of the same (S3).
-        conditional_mean: Distance of E[X|X_i] from X_i Σ_i/σ², relative to the latter (A1).
-        mean_by_site: √E(E[X_j|X_i] − X_i Σ_ij/σ²)²/σ at each displacement j − i, of the lattice's
-            shape; nan beyond the sites that were measured.
-        mean_by_site_error: Its standard errors.
-        conditional_covariance: Distance of Cov[X|X_i] from Σ − Σ_i Σ_iᵀ/σ², relative to the latter
-            (A2).
-    """
-
-    stimulus: Stimulus
-    num: int
-    distances: np.ndarray
-    correlation: np.ndarray
+    stimulus: Stimulus  # the stimulus
+    num: int  # number of samples
+    distances: np.ndarray  # distances on the lattice, (distance,)
+    correlation: np.ndarray  # correlation of two sites at each distance, averaged over pairs
+    # The same of their sizes X²/(σ² + X²): dependence beyond correlation (S1)
     dependence: np.ndarray
-    dependence_error: np.ndarray
-    far_correlation: Measured
-    far_dependence: Measured
+    dependence_error: np.ndarray  # standard errors of `dependence`
+    far_correlation: Measured  # `correlation` at the largest distance
+    far_dependence: Measured  # `dependence` at the largest distance
+    # Largest deviation of a site from the average site (S2), in a mean, a spread or a product of
+    # neighbors of the bounded X/√(σ² + X²)
     shift: Measured
-    sign: Measured
-    conditional_mean: Measured
+    sign: Measured  # largest average of an odd function of the same (S3)
+    conditional_mean: Measured  # distance of E[X|X_i] from X_i Σ_i/σ², relative to the latter (A1)
+    # √E(E[X_j|X_i] − X_i Σ_ij/σ²)²/σ at each displacement j − i, of the lattice's shape; nan beyond
+    # the sites that were measured
     mean_by_site: np.ndarray
-    mean_by_site_error: np.ndarray
+    mean_by_site_error: np.ndarray  # its standard errors
+    # Distance of Cov[X|X_i] from Σ − Σ_i Σ_iᵀ/σ², relative to the latter (A2)
     conditional_covariance: Measured
 
     @property

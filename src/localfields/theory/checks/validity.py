@@ -31,37 +31,24 @@ RECORDS = 50  # of a trajectory that are measured by default
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TrajectoryCheck:
-    """Assumption A3 and the error of the effective response along a trajectory; printed, a table.
+    """Assumption A3 and the error of the effective response along a trajectory; printed, a table."""
 
-    Args:
-        stimulus: The class whose response was measured.
-        num: Number of samples.
-        times: Flow times, (record,).
-        ipr: Inverse participation ratio.
-        largest: Largest |w_i|/‖w‖: no weight dominates while it is small.
-        normality: Distance of ⟨w, X⟩ given X_i from normal, at the site i of the largest weight:
-            the Kolmogorov distance sup|F − Φ| of T = (⟨w, X⟩ − X_i a)/√(s² − a²σ²), a = (Σw)_i/σ²,
-            times the sign of X_i, averaged over 16 equally likely bins of |X_i|. It is 0 under A1,
-            A2 and A3, and ½ for a single site, where nothing is left of the sum.
-        normality_noise: What a normal T gives with so many samples.
-        excess_kurtosis: Of ⟨w, X⟩; ∞ if the fourth moment of X is.
-        error: Relative distance ‖f̃ − f‖/‖f‖ of the theory's response f̃ from the true f.
-        uncertainty: Standard error of `error`; 0 if f is known exactly (Ising rings, pulses,
-            elliptical data).
-        tolerance: Error up to which the theory counts as valid.
-    """
-
-    stimulus: Stimulus
-    num: int
-    times: np.ndarray
-    ipr: np.ndarray
-    largest: np.ndarray
+    stimulus: Stimulus  # the class whose response was measured
+    num: int  # number of samples
+    times: np.ndarray  # flow times, (record,)
+    ipr: np.ndarray  # inverse participation ratio
+    largest: np.ndarray  # largest |w_i|/‖w‖: no weight dominates while it is small
+    # Distance of ⟨w, X⟩ given X_i from normal, at the site i of the largest weight: the Kolmogorov
+    # distance sup|F − Φ| of T = (⟨w, X⟩ − X_i a)/√(s² − a²σ²), a = (Σw)_i/σ², times the sign of
+    # X_i, averaged over 16 equally likely bins of |X_i|. It is 0 under A1, A2 and A3, and ½ for a
+    # single site, where nothing is left of the sum
     normality: np.ndarray
-    normality_noise: float
-    excess_kurtosis: np.ndarray
-    error: np.ndarray
+    normality_noise: float  # what a normal T gives with so many samples
+    excess_kurtosis: np.ndarray  # of ⟨w, X⟩; ∞ if the fourth moment of X is
+    error: np.ndarray  # relative distance ‖f̃ − f‖/‖f‖ of the theory's response f̃ from the true f
+    # Standard error of `error`; 0 if f is known exactly (Ising rings, pulses, elliptical data)
     uncertainty: np.ndarray
-    tolerance: float
+    tolerance: float  # error up to which the theory counts as valid
 
     @property
     def valid_until(self) -> float:

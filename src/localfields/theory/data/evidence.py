@@ -39,46 +39,27 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class ClassEvidence:
-    """What was measured on the rows of one class.
+    """What was measured on the rows of one class."""
 
-    Args:
-        number: Number of the class.
-        label: Its target.
-        num: Number of rows.
-        effective: Number of independent rows; smaller if neighboring rows are correlated.
-        check: Assumptions S1, S2, S3, A1 and A2, measured on the rows as they are.
-        declared: Symmetries that sampling adds.
-        mean: Largest mean of a site, in standard deviations.
-        kurtosis: Excess kurtosis of a site, averaged over sites.
-        tail_index: Hill's estimate from the thousandth of largest values.
-        tail_error: Its standard error.
-        heavy: Whether the tail index may be below 5; then a few values determine the kurtosis.
-        flatness: Test of whether the data look the same in all directions, up to scale.
-        kind: `elliptical`, `sites` (each site's own marginal counts), `either` (the rows cannot
-            tell) or `ising`.
-        correlations: Arguments of the amplifier.
-        amplifier: φ of the marginal of a site.
-        amplifier_error: Its standard error, over resamples.
-        row: Covariance at every displacement, averaged over pairs of sites.
-    """
-
-    number: int
-    label: tuple[float, ...]
-    num: int
-    effective: float
-    check: StimulusCheck
-    declared: str
-    mean: float
-    kurtosis: Interval
-    tail_index: float
-    tail_error: float
-    heavy: bool
-    flatness: Flatness
+    number: int  # number of the class
+    label: tuple[float, ...]  # its target
+    num: int  # number of rows
+    effective: float  # number of independent rows; smaller if neighboring rows are correlated
+    check: StimulusCheck  # assumptions S1, S2, S3, A1 and A2, measured on the rows as they are
+    declared: str  # symmetries that sampling adds
+    mean: float  # largest mean of a site, in standard deviations
+    kurtosis: Interval  # excess kurtosis of a site, averaged over sites
+    tail_index: float  # Hill's estimate from the thousandth of largest values
+    tail_error: float  # its standard error
+    heavy: bool  # whether the tail index may be below 5; then a few values determine the kurtosis
+    flatness: Flatness  # test of whether the data look the same in all directions, up to scale
+    # `elliptical`, `sites` (each site's own marginal counts), `either` (the rows cannot tell) or
+    # `ising`
     kind: str
-    correlations: np.ndarray
-    amplifier: np.ndarray
-    amplifier_error: np.ndarray
-    row: np.ndarray
+    correlations: np.ndarray  # arguments of the amplifier
+    amplifier: np.ndarray  # φ of the marginal of a site
+    amplifier_error: np.ndarray  # its standard error, over resamples
+    row: np.ndarray  # covariance at every displacement, averaged over pairs of sites
 
     def _contradicted(self, measured: Measured) -> bool:
         # Correlated rows count as fewer.

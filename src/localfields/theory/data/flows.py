@@ -107,15 +107,10 @@ def _flow(
 
 @dataclasses.dataclass(frozen=True)
 class HypothesisFlow:
-    """Where one hypothesis leads.
+    """Where one hypothesis leads."""
 
-    Args:
-        flow: All rows, from every start.
-        resampled: Final IPR of resamples of the rows, (resample, start).
-    """
-
-    flow: Trajectory
-    resampled: np.ndarray
+    flow: Trajectory  # all rows, from every start
+    resampled: np.ndarray  # final IPR of resamples of the rows, (resample, start)
 
 
 def follow(

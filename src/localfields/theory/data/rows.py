@@ -158,21 +158,14 @@ def resamples(num: int, seed: int = 0) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Flatness:
-    """Test of whether E|S|/√E[S²] is the same for projections S on all kinds of directions.
+    """Test of whether E|S|/√E[S²] is the same for projections S on all kinds of directions."""
 
-    Args:
-        kinds: Names of the kinds.
-        values: Logarithms, minus their mean.
-        errors: Their standard errors.
-        p: p-value of the hypothesis that the data are elliptical.
-        power: Standard errors by which one site and a random direction would differ if distant
-            sites were independent.
-    """
-
-    kinds: tuple[str, ...]
-    values: np.ndarray
-    errors: np.ndarray
-    p: float
+    kinds: tuple[str, ...]  # names of the kinds
+    values: np.ndarray  # logarithms, minus their mean
+    errors: np.ndarray  # their standard errors
+    p: float  # p-value of the hypothesis that the data are elliptical
+    # Standard errors by which one site and a random direction would differ if distant sites were
+    # independent
     power: float
 
 

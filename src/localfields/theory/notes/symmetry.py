@@ -22,19 +22,13 @@ from .separation import separation
 
 @dataclasses.dataclass(frozen=True)
 class Symmetries:
-    """How far a response is from its symmetries at one field, in units of its largest entry.
+    """How far a response is from its symmetries at one field, in units of its largest entry."""
 
-    Attributes:
-        scale: f(αw) = f(w) for α > 0.
-        sign: f(−w) = −f(w).
-        shift: f of a shifted field is the shifted response, over single steps along every axis.
-        linear: f(Aᵀw) = A⁻¹f(w) for a linear symmetry AX ~ X; nan if none is given. (The note
-            prints f(Aw) = A⁻ᵀf(w), which is the same only for orthogonal A.)
-    """
-
-    scale: float
-    sign: float
-    shift: float
+    scale: float  # f(αw) = f(w) for α > 0
+    sign: float  # f(−w) = −f(w)
+    shift: float  # f of a shifted field is the shifted response, over single steps along every axis
+    # f(Aᵀw) = A⁻¹f(w) for a linear symmetry AX ~ X; nan if none is given. (The note prints f(Aw) =
+    # A⁻ᵀf(w), which is the same only for orthogonal A.)
     linear: float
 
 

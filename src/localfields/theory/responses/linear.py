@@ -201,24 +201,18 @@ class ModeSpectra:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sinusoid:
-    """A steady state of the linear flow: a plane wave, w(x) = amplitude · cos(2πk·x/N + phase).
-
-    Attributes:
-        frequency: k, cycles around each axis; k and −k are the same wave.
-        ratio: r_k = λ₀/λ₁ of the two classes' spectra (times p₀/p₁).
-        norm: ‖w‖ = 2 y m₁ √λ₁/(λ₀ + λ₁); with a negative label −η of the other class
-            2 (y m₁ √λ₁ − η m₀ √λ₀)/(λ₀ + λ₁).
-        loss: L = Σ p_c y_c² − ½ total ‖w‖²; for two equal classes with labels 0 and 1
-            ½ − m₁²/(1 + r_k).
-        stretch: 1; with a negative label 1 + 2η m₀/(√λ₀ ‖w‖), a factor on all growth rates.
-    """
+    """A steady state of the linear flow: a plane wave, w(x) = amplitude · cos(2πk·x/N + phase)."""
 
     shape: tuple[int, ...]
-    frequency: tuple[int, ...]
-    ratio: float
+    frequency: tuple[int, ...]  # k, cycles around each axis; k and −k are the same wave
+    ratio: float  # r_k = λ₀/λ₁ of the two classes' spectra (times p₀/p₁)
+    # ‖w‖ = 2 y m₁ √λ₁/(λ₀ + λ₁); with a negative label −η of the other class 2 (y m₁ √λ₁ − η m₀
+    # √λ₀)/(λ₀ + λ₁)
     norm: float
+    # L = Σ p_c y_c² − ½ total ‖w‖²; for two equal classes with labels 0 and 1 ½ − m₁²/(1 + r_k)
     loss: float
     modes: ModeSpectra = dataclasses.field(repr=False)
+    # 1; with a negative label 1 + 2η m₀/(√λ₀ ‖w‖), a factor on all growth rates
     stretch: float = dataclasses.field(default=1.0, repr=False)
 
     @property
