@@ -89,6 +89,7 @@ class NeuronFlow(Flow):
         for pull, response in zip(self.pull, self.responses, strict=True):
             toward = toward + pull * response(w)
         back = self.covariance(w)
+        # f does not depend on the length of w, so that ⟨w, f(w)⟩ has the gradient f(w).
         loss = self.constant - jnp.vdot(w, toward) + 0.5 * jnp.vdot(w, back)
         loss = loss + self.l1 * jnp.sum(jnp.abs(w)) + self.l2 * jnp.sum(w**2)
         gradient = back - toward + self.l1 * jnp.sign(w) + 2 * self.l2 * w

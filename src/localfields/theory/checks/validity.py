@@ -255,7 +255,7 @@ class _ProjectionSums:
         self.fourth += np.sum((s**2 / self.variance) ** 2, axis=0)
         given = x[:, self.peaks]
         sizes = np.abs(given)
-        if self.edges is None:
+        if self.edges is None:  # the first samples fix the bins
             inner = np.arange(1, BINS) / BINS
             self.edges = np.quantile(sizes, inner, axis=0, method="lower")
         t = np.sign(given) * (s - given * self.slope) / self.spread

@@ -70,6 +70,7 @@ class CommitteeFlow(GaussianFlow):
         w, b = params["weights"], params.get("biases", self.bias)
         total = self.l1 * jnp.sum(jnp.abs(w)) + self.l2 * jnp.sum(w**2)
         for covariance, y, p in zip(self.covariances, self.labels, self.priors, strict=True):
+            # Products by FFT are symmetric only up to rounding.
             q = w @ jax.vmap(covariance)(w).T
             mean, square = self.moments(0.5 * (q + q.T), b)
             total = total + p * (y**2 - 2 * y * mean + square)
@@ -244,8 +245,8 @@ class AbsoluteCommittee(Theory):
         >>> flow = AbsoluteCommittee().flow(task, lf.networks.Committee(2, "erf", "trained"))
         >>> with jax.enable_x64(True):
         ...     loss, gradient = flow({"weights": jnp.ones((2, 16)), "biases": jnp.zeros(2)})
-        >>> bool((gradient["weights"] == 0).all()), bool((gradient["biases"] != 0).all())
-        (True, True)
+        >>> {name: bool(np.asarray(slope).any()) for name, slope in gradient.items()}
+        {'biases': True, 'weights': False}
     """
 
     distribution: str = declare(DISTRIBUTION, default="exact")

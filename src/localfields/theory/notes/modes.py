@@ -157,6 +157,7 @@ def _log_growth(
         return (pull * total) @ spectra - decay * t
 
     def speed(t: float, total: np.ndarray) -> np.ndarray:
+        # In logarithms, as amplitudes of different waves differ by hundreds of orders of magnitude.
         squares = scipy.special.logsumexp(weights + 2 * exponents(t, total)[None, :], axis=1)
         return np.exp(np.minimum(-0.5 * squares, MAX_LOG_SPEED))
 

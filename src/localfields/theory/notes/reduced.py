@@ -211,7 +211,7 @@ def sampled_dominance(
         np.concatenate([sizes(x) for _, x in sample_groups(stimulus, num, class_seed)])
         for stimulus, class_seed in zip((long, short), seeds.tolist(), strict=True)
     )
-    wins = 0.5 * (1 + np.sign(first - second))
+    wins = 0.5 * (1 + np.sign(first - second))  # ties count half
     value, count = wins.mean(axis=0).reshape(lead), len(wins)
     # With one more win and one more loss, so that the error is not zero if all samples agree.
     return SampledValue(

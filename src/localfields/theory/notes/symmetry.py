@@ -109,7 +109,7 @@ def jacobian(of: Stimulus | Response, w: Any) -> np.ndarray:
     if of.size != w.size or not w.any():
         given = f"{w.size} numbers" if w.any() else "zeros"
         raise InputError(f"`w` must be a nonzero field of {of.size} sites, got {given}.")
-    if of.elliptical:
+    if of.elliptical:  # closed form
         return response_jacobian(LinearResponse().slope_of(of), of.covariance_matrix(), w)
     if isinstance(of.marginal(), TwoPoint) and w.size <= MOST_IN_HALVES:
         if separation(w, w.size) == 0:

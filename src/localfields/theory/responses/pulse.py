@@ -97,6 +97,7 @@ def summed_flow(
     def leaf(value: Any) -> jax.Array:
         return jnp.asarray(value, jnp.float64)
 
+    # Patterns of all classes in one list: the loss is one weighted sum.
     weights = [prior * p for prior, (_, p) in zip(task.priors, atoms, strict=True)]
     with jax.enable_x64(True):
         return PulseFlow(
