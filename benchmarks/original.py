@@ -180,7 +180,8 @@ def main() -> None:
             old / new for old, new in zip(found["original"], times, strict=True)
         )
         print(
-            f"{name:24s} {statistics.median(times):8.3f} ms a step and run, {ratio:5.0f} times the original's speed"
+            f"{name:24s} {statistics.median(times):8.3f} ms a step and run, "
+            f"{ratio:5.0f} times the original's speed"
         )
 
 

@@ -28,10 +28,12 @@ ANSWERED = """() => new Promise((done) => {
     const read = () => Array.from(source.data.get ? source.data.get('y') : source.data['y']).join()
     const before = read(), start = performance.now()
     window.answered = new Promise((resolve) => {
-        const look = () => read() !== before ? resolve(performance.now() - window.pressed) : setTimeout(look, 2)
+        const look = () => read() !== before
+            ? resolve(performance.now() - window.pressed) : setTimeout(look, 2)
         look()
     })
-    document.addEventListener('keydown', () => { window.pressed = performance.now() }, { once: true, capture: true })
+    document.addEventListener('keydown', () => { window.pressed = performance.now() },
+        { once: true, capture: true })
     done(start)
 })"""
 

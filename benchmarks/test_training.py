@@ -109,7 +109,8 @@ def test_orbit_reaches_the_variance_of_a_large_batch(xi, limit, where, report):
     value = (
         ratio(times, "orbit", "independent") * reached
     )  # corrected for what rounding left of the difference
-    what = f"orbit at ξ={xi}, {where} weights ({needed} draws a class): time to the variance of batch 10 000"
+    what = f"orbit at ξ={xi}, {where} weights ({needed} samples per class)"
+    what += ": time to the variance of batch 10 000"
     report(what, value, limit=limit, variance_reached=reached)
 
 

@@ -58,7 +58,8 @@ def main():
     run = trajectory(fields)
     theories = lf.theory.EffectiveFlow(), lf.theory.LinearResponse("gaussian")
     print(
-        "| law | excess kurtosis | effective, noise | linear, noise | effective, bump | linear, bump |"
+        "| distribution | excess kurtosis | effective, noise | linear, noise | effective, bump "
+        "| linear, bump |"
     )
     print("|---|---|---|---|---|---|")
     for name, law in LAWS.items():

@@ -28,7 +28,7 @@ def apart(one, other):
 
 @pytest.mark.parametrize(("width", "frequency"), [(2.0, 0.25), (2.5, 0.2), (3.0, 0.15)])
 def test_an_even_gabor_in_closed_form(width, frequency):
-    """|ŵ| is a Gaussian around ±f, on the circle of the preferred frequency cosh(κ cos θ), κ = (2πfs)²."""
+    """|ŵ| is a Gaussian around ±f; on the circle |k| = f it is cosh(κ cos θ), κ = (2πfs)²."""
     found = tuning([gabor(width, frequency, angle) for angle in (0.0, 0.4, 1.3, 2.8)])
     kappa = (2 * np.pi * frequency * width) ** 2
     np.testing.assert_allclose(found.frequency, frequency, rtol=2e-3)

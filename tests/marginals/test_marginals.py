@@ -45,7 +45,7 @@ def half_line(end=math.inf, points=16):
 
 
 def reference(law, points=16):
-    """|X| and probability weights for quadrature: from the density where `law.nodes` uses the quantile."""
+    """|X| and probability weights, from the density where `law.nodes` uses the quantile."""
     return _reference(repr(law), points)
 
 

@@ -318,7 +318,7 @@ def test_loss_of_a_start_against_draws(key):
 
 
 def test_signs_have_one_length():
-    """|X|² = N: 4L = 1 + vN − √(2vN/π) whatever the couplings, and the spread over starts averages to it."""
+    """|X|² = N: 4L = 1 + vN − √(2vN/π) for all couplings, and on average over starts."""
     task = lf.Discrimination(*(Ising(40, coupling=j) for j in (0.3, 0.7)))
     v = 2 / 41
     exact = 1 + 40 * v - math.sqrt(2 * 40 * v / math.pi)
