@@ -43,7 +43,8 @@ def inverse_participation_ratio(weights: Any, axes: int) -> Any:
 def localized_from(size: int) -> float:
     """IPR from which a field counts as localized: a third above that of Gaussian noise, 3/(N + 2).
 
-    Such a field lives on fewer than a quarter of the sites; a wave has 1.5/N, and never more than 2/N.
+    Such a field lives on fewer than a quarter of the sites; a wave has 1.5/N, and never more than
+    2/N.
 
     Example:
         >>> round(localized_from(40), 3)
@@ -53,7 +54,7 @@ def localized_from(size: int) -> float:
 
 
 def peak_position(weights: np.ndarray, axes: int) -> np.ndarray:
-    """Site of the largest |w|: an index on a ring, one index an axis (last axis of the result) on a torus."""
+    """Site of the largest |w|: an index on a ring, one per axis (the last of the result) on a torus."""
     lead, shape = weights.shape[: weights.ndim - axes], weights.shape[weights.ndim - axes :]
     flat = np.abs(weights).reshape(*lead, -1).argmax(axis=-1)
     return flat if axes == 1 else np.stack(np.unravel_index(flat, shape), axis=-1)
@@ -125,11 +126,13 @@ class Trajectory:
 
     Args:
         steps: Step numbers of the records, (time,).
-        times: Flow time = steps × learning rate; (time,), or (member, time) when the learning rate was swept.
+        times: Flow time = steps × learning rate; (time,), or (member, time) if the learning rate
+            was swept.
         initial: Fields at the start, (member, neuron, *shape).
         final: Fields at the end, the same.
-        series: What was recorded, each (member, time, …): `weights`, `biases`, `readout`, `loss`, `accuracy`, `ipr`, ….
-        outcome: One a member.
+        series: What was recorded, each (member, time, …): `weights`, `biases`, `readout`, `loss`,
+            `accuracy`, `ipr`, ….
+        outcome: One per member.
         experiment: The experiment that made it, as `Experiment.to_json` writes it; empty for a
             trajectory of other origin.
         manifest: Versions, device, precision, seconds.
@@ -199,12 +202,10 @@ class Trajectory:
 
     @property
     def peak(self) -> np.ndarray:
-        """Site of the largest weight, (member, time, neuron), with a last axis of coordinates on a torus."""
-        return (
-            self.series["peak"]
-            if "peak" in self.series
-            else peak_position(self.weights, len(self.shape))
-        )
+        """Site of the largest weight, (member, time, neuron); on a torus (…, coordinate)."""
+        if "peak" in self.series:
+            return self.series["peak"]
+        return peak_position(self.weights, len(self.shape))
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self.series:
@@ -243,18 +244,16 @@ class Trajectory:
             "peak": ["member", "time", "neuron", *(["coordinate"] if len(self.shape) > 1 else [])],
         }
         for name, values in self.series.items():  # of a theory's or a user's own
-            axes.setdefault(
-                name, ["member", "time", *(f"{name}_{axis}" for axis in range(values.ndim - 2))]
-            )
+            more = [f"{name}_{axis}" for axis in range(values.ndim - 2)]
+            axes.setdefault(name, ["member", "time", *more])
         data = {name: (axes[name], values) for name, values in self.series.items()}
         data["initial"] = (["member", "neuron", *space], self.initial)
         data["final"] = (["member", "neuron", *space], self.final)
-        data["outcome"] = (["member"], np.array([str(one) for one in self.outcome]))
-        data |= {f"{name}_time": (["member"], when) for name, when in self.events.items()}
+        data["outcome"] = (["member"], np.array([str(outcome) for outcome in self.outcome]))
+        data |= {f"{name}_time": (["member"], times) for name, times in self.events.items()}
         swept = self.times.ndim == 2
-        time = ("time", self.steps) if swept else ("time", self.times)
         coordinates = {
-            "time": time,
+            "time": ("time", self.steps if swept else self.times),
             "step": ("time", self.steps),
             "member": np.arange(self.num_members),
         }
@@ -267,25 +266,18 @@ class Trajectory:
         return xr.Dataset(data, coords=coordinates, attrs={**notes, "stopped": self.stopped})
 
     def __repr__(self) -> str:
-        """What it is, in a few lines."""
-        bad = [f"member {m} {one}" for m, one in enumerate(self.outcome) if one.kind != "ok"]
-        state = (
-            f"{self.stopped}, all members ok"
-            if not bad
-            else f"{self.stopped}; {len(bad)} not ok: {bad[0]}, …"
-        )
+        bad = [f"member {m} {end}" for m, end in enumerate(self.outcome) if end.kind != "ok"]
+        state = f"; {len(bad)} not ok: {bad[0]}, …" if bad else ", all members ok"
         last = inverse_participation_ratio(self.final, len(self.shape))
         last = last[np.isfinite(last)]  # a field of zeros has none
-        found = (
-            f"{last.mean():.3f} (from {last.min():.3f} to {last.max():.3f})"
-            if last.size
-            else "undefined"
-        )
+        ipr = "undefined"
+        if last.size:
+            ipr = f"{last.mean():.3f} (from {last.min():.3f} to {last.max():.3f})"
         until = float(np.max(self.times[..., -1])) if self.times.size else 0.0
         recorded = ", ".join(f"{name} {values.shape}" for name, values in self.series.items())
         return (
-            f"Trajectory: {self.num_members} members × {len(self.steps)} records × {self.initial.shape[1]} neurons on "
-            f"{self.shape}, flow time 0 … {until:g}\n"
-            f"  final IPR {found}; {state}\n"
+            f"Trajectory: {self.num_members} members × {len(self.steps)} records × "
+            f"{self.initial.shape[1]} neurons on {self.shape}, flow time 0 … {until:g}\n"
+            f"  final IPR {ipr}; {self.stopped}{state}\n"
             f"  recorded: {recorded}"
         )

@@ -118,7 +118,7 @@ def test_failures_are_told_after_the_rest_is_done(capsys):
         )
     found = capsys.readouterr()
     assert stop.value.code == 1 and "2 of 4 points" in found.out
-    assert found.err.count("\n") == 1 and "batch 1, seed 0 and 1 more: `batch` must be" in found.err
+    assert found.err.count("\n") == 1 and "batch 1, seed 0 and 1 more: `batch` is 1" in found.err
 
 
 def test_a_dry_run_computes_nothing(folder, capsys):

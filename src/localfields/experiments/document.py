@@ -13,26 +13,27 @@ from .experiment import Experiment, experiment_from
 from .sweep import Sweep, sweep_from
 
 SUFFIXES = (".toml", ".json")
-LARGEST = 10**8  # bytes
+MAX_BYTES = 10**8
 _PARTS = [field.name for field in fields(Experiment)]
 
 
 def read_experiment(path: str | Path) -> Experiment:
     """Read an experiment from a file.
 
-    A `type` may be short, `nlgp` for `stimulus/nlgp`, and may be left out for task, network and method.
+    A `type` may be short, `nlgp` for `stimulus/nlgp`, and may be left out for task, network and
+    method.
 
     Raises:
-        InputError: When it cannot be read, or is none.
+        InputError: If it cannot be read, or is none.
     """
     return experiment_from(completed(_read(Path(path)), "experiment", "experiment"))
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """Read a sweep from a file: an experiment with `axes` and `seeds` beside task, network and method.
+    """Read a sweep from a file: an experiment with `axes` and `seeds` beside its parts.
 
     Raises:
-        InputError: When it cannot be read, or is none.
+        InputError: If it cannot be read, or is none.
     """
     given = _read(Path(path))
     parts = {name: given.pop(name) for name in _PARTS if name in given}
@@ -46,27 +47,27 @@ def _read(path: Path) -> dict[str, Any]:
             "See `localfields run --help`."
         )
     try:
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_BYTES:
             raise InputError(
-                f"{path} has {path.stat().st_size} bytes; an experiment's file may have {LARGEST}."
+                f"{path} has {path.stat().st_size} bytes; an experiment's file may have {MAX_BYTES}."
             )
         text = path.read_text(encoding="utf-8")
-        found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        plain = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or shorten(error)}.") from None
     except (ValueError, RecursionError) as error:
         kind = path.suffix.removeprefix(".").upper()
         raise InputError(f"{path} is not valid {kind}: {shorten(error)}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(plain, dict):
         raise InputError(
-            f"{path} must hold an object with `task`, `network` and `method`, got {show(found)}. "
+            f"{path} must hold an object with `task`, `network` and `method`, got {show(plain)}. "
             "See `localfields run --help`."
         )
-    return found
+    return plain
 
 
 def completed(plain: Any, family: str, default: str = "") -> Any:
-    """Plain values with every `type` in full; what is wrong with them is left for their reader to say.
+    """Plain values with every `type` in full; mistakes in them are left to their reader.
 
     Example:
         >>> completed({"type": "nlgp", "gain": 3}, "stimulus")
@@ -79,14 +80,14 @@ def completed(plain: Any, family: str, default: str = "") -> Any:
         return plain
     kind = kind if "/" in kind else f"{family}/{kind}"
     cls = registered(family).get(kind.partition("/")[2])
-    found = {"type": kind, **{name: value for name, value in plain.items() if name != "type"}}
+    result = {**plain, "type": kind}
     for field in fields(cls) if cls else ():
-        if field.name not in found:
+        if field.name not in result:
             continue
-        inner, usual = found[field.name], field.default
+        inner, usual = result[field.name], field.default
         if isinstance(field.kind, Nested):
             usual = name_of(type(usual)) if isinstance(usual, Spec) else ""
-            found[field.name] = completed(inner, field.kind.family, usual)
+            result[field.name] = completed(inner, field.kind.family, usual)
         elif isinstance(field.kind, Many) and isinstance(inner, list):
-            found[field.name] = [completed(one, field.kind.family) for one in inner]
-    return found
+            result[field.name] = [completed(item, field.kind.family) for item in inner]
+    return result

@@ -1,4 +1,7 @@
-"""A sweep is a value: an experiment, the fields that vary, and seeds; its points run together where one program can."""
+"""A sweep is a value: an experiment, the fields that vary, and seeds.
+
+Its points run together where one program can.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,9 @@ from .paths import Path, Target, placed, resolve
 from .values import spread
 
 CHUNK = 256  # members of an ensemble, at most
-LARGEST = 10**7  # points
+MAX_POINTS = 10**7
 SEEDS: Path = ("method", "seed")
-RATE: Path = (
-    "method",
-    "learning_rate",
-)  # the one number of a method that may differ between members
+RATE: Path = ("method", "learning_rate")  # the one number of a method that members may differ in
 
 
 # Values of fields by name: a list, an array, a range, or a text such as "logspace:0.1:10:5".
@@ -40,16 +40,15 @@ class Axes(Kind):
     metavar = "NAME=VALUES"
 
     def check(self, name: str, value: Any) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
-        """Return pairs of a name and its values, or refuse."""
+        """Return pairs of a name and its values."""
         pairs = list(value.items()) if isinstance(value, Mapping) else value
-        if not isinstance(pairs, (list, tuple)) or not all(
-            isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs
-        ):
+        lists = isinstance(pairs, (list, tuple))
+        if not lists or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
             raise InputError(
                 f"`{name}` must be fields with lists of values, such as {{'gain': [1, 10, 100]}}, "
                 f"got {show(value)}."
             )
-        found = []
+        axes = []
         for field, values in pairs:
             values = spread(values) if isinstance(values, str) else values
             values = values.tolist() if isinstance(values, np.ndarray) else values
@@ -58,8 +57,8 @@ class Axes(Kind):
                     f"`{field}` needs a list of at least one value, such as [1, 10, 100], got "
                     f"{show(values)}."
                 )
-            found.append((field, tuple(values)))
-        return tuple(found)
+            axes.append((field, tuple(values)))
+        return tuple(axes)
 
     def encode(self, value: tuple[tuple[str, tuple[Any, ...]], ...]) -> list[Any]:
         """The JSON form: pairs, whose order is that of the axes."""
@@ -69,16 +68,17 @@ class Axes(Kind):
 class Sweep(Digested):
     """An experiment repeated over values of its fields, and over seeds.
 
-    Points that differ in numbers alone (gains, lengthscales, learning rates, …) and in seeds run together, as ensembles
-    of at most `chunk` members; what changes the program (batch, shape, estimator, …) runs apart. With independent draws
-    a point is what the same experiment alone would be. With `shared` draws the seeds of one ensemble see one stream,
-    that of its first seed, and differ in where they start. Points of a theory are what they are alone to the tolerance
-    of its integrator.
+    Points that differ in numbers alone (gains, lengthscales, learning rates, …) and in seeds run
+    together, as ensembles of at most `chunk` members; what changes the program (batch, shape,
+    estimator, …) runs apart. With independent samples a point is what the same experiment alone
+    would be. With `shared` samples the seeds of one ensemble see one stream, that of its first
+    seed, and differ in where they start. Points of a theory are what they are alone to the
+    tolerance of its integrator.
 
     Example:
         >>> import localfields as lf
         >>> sweep = lf.Sweep(lf.Experiment(), {"gain": [1, 10, 100], "batch": [100, 200]}, seeds=5)
-        >>> len(sweep), sweep.shape, [len(one.points) for one in sweep.ensembles()]
+        >>> len(sweep), sweep.shape, [len(part.points) for part in sweep.ensembles()]
         (30, (3, 2, 5), [15, 15])
     """
 
@@ -108,17 +108,17 @@ class Sweep(Digested):
         axes = []
         for name, values in Axes().check("axes", given["axes"]):
             target = resolve(base, name)
-            axes.append((name, tuple(target.plain(one) for one in values)))
+            axes.append((name, tuple(target.plain(value) for value in values)))
         seeds = given["seeds"]
         if isinstance(seeds, (int, np.integer, float)) and not isinstance(seeds, bool):
-            first, count = base.method.seed, Count(high=LARGEST).check("seeds", seeds)
+            first, count = base.method.seed, Count(high=MAX_POINTS).check("seeds", seeds)
             _check_size(given["together"], axes, count)
             seeds = range(first, first + count)
         seeds = tuple(seeds) if isinstance(seeds, range) else seeds
         return {**given, "base": base, "axes": axes, "seeds": seeds}
 
     def __check_init__(self):
-        """Refuse axes that do not fit together."""
+        """Check that the axes fit together."""
         paths = [path for target in self.targets for path in target.paths]
         for place, path in enumerate(paths):
             if path in (SEEDS, ("method", "members")):
@@ -128,13 +128,10 @@ class Sweep(Digested):
             others = paths[:place] + paths[place + 1 :]
             if any(other[: len(path)] == path for other in others):
                 raise InputError(f"`{path[-1]}` is swept twice. Give each field once.")
-        for what, values in (*self.axes, ("seeds", self.seeds)):
-            if (
-                len({json.dumps(one, sort_keys=True) for one in values}) < len(values)
-                and self.together == "grid"
-            ):
+        for name, values in (*self.axes, ("seeds", self.seeds)) if self.together == "grid" else ():
+            if len({json.dumps(value, sort_keys=True) for value in values}) < len(values):
                 raise InputError(
-                    f"The values of `{what}` must be all different, got {show(list(values))}."
+                    f"The values of `{name}` must be all different, got {show(list(values))}."
                 )
         lengths = {len(values) for _, values in self.axes}
         if self.together == "list" and len(lengths) > 1:
@@ -154,9 +151,8 @@ class Sweep(Digested):
     def labels(self) -> tuple[str, ...]:
         """Short names of the fields that vary; in full where two end alike."""
         short = [target.label for target in self.targets]
-        return tuple(
-            n if short.count(one) > 1 else one for one, (n, _) in zip(short, self.axes, strict=True)
-        )
+        pairs = zip(short, self.axes, strict=True)
+        return tuple(name if short.count(label) > 1 else label for label, (name, _) in pairs)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -175,7 +171,7 @@ class Sweep(Digested):
         return math.prod(self.shape)
 
     def chosen(self, points: Any) -> list[np.ndarray]:
-        """Of points, counted in the order of `dims` with seeds fastest: places in each axis, then in the seeds."""
+        """Places of points in each axis, then in the seeds, which vary fastest."""
         *places, seed = np.unravel_index(np.atleast_1d(points), self.shape)
         return [*(places if self.together == "grid" else [places[0]] * len(self.axes)), seed]
 
@@ -183,15 +179,15 @@ class Sweep(Digested):
         """The experiment of one point.
 
         Raises:
-            InputError: When its values do not fit together.
+            InputError: If its values do not fit together.
         """
         return self.together_as((index,))
 
     def together_as(self, points: tuple[int, ...]) -> Experiment:
-        """One experiment whose members are these points; of one point, that point's own.
+        """One experiment whose members are these points; for one point, that point's own.
 
         Raises:
-            InputError: When values do not fit together.
+            InputError: If values do not fit together.
         """
         *places, seed = self.chosen(points)
         alone = len(points) == 1
@@ -200,25 +196,23 @@ class Sweep(Digested):
             if alone or not self._varies(target):
                 changes |= target.spread(values[place[0]])
             else:
-                each = [target.spread(values[one]) for one in place]
-                changes |= {path: np.array([one[path] for one in each]) for path in target.paths}
-        seeds = tuple(self.seeds[one] for one in seed)
-        changes |= (
-            {SEEDS: seeds[0]} if alone else {SEEDS: seeds, ("method", "members"): len(points)}
-        )
+                each = [target.spread(values[index]) for index in place]
+                changes |= {path: np.array([v[path] for v in each]) for path in target.paths}
+        seeds = tuple(self.seeds[index] for index in seed)
+        if alone:
+            changes[SEEDS] = seeds[0]
+        else:
+            changes |= {SEEDS: seeds, ("method", "members"): len(points)}
         return placed(self.base, changes)
 
     def _varies(self, target: Target) -> bool:
         """Whether the members of one ensemble may differ in this."""
         if not isinstance(target.kind, Number) or not self._takes_seeds:
             return False
-        room = {path[0] for path in target.paths}
-        if getattr(self.base.method, "estimator", "") == "shared" and target.paths[0][:2] == (
-            "task",
-            "stimuli",
-        ):
+        shared = getattr(self.base.method, "estimator", "") == "shared"
+        if shared and target.paths[0][:2] == ("task", "stimuli"):
             return False  # members that differ in what they see have nothing to share
-        return room <= {"task", "network"} or target.paths == (RATE,)
+        return {path[0] for path in target.paths} <= {"task", "network"} or target.paths == (RATE,)
 
     @property
     def _takes_seeds(self) -> bool:
@@ -229,45 +223,40 @@ class Sweep(Digested):
         """The points, divided into those that run together; nothing is validated yet."""
         points = np.arange(len(self))
         *places, seed = self.chosen(points)
-        apart = [
-            place
-            for target, place in zip(self.targets, places, strict=True)
-            if not self._varies(target)
-        ]
+        targets = zip(self.targets, places, strict=True)
+        apart = [place for target, place in targets if not self._varies(target)]
         apart = apart if self._takes_seeds else [*apart, seed]
-        _, group = (
-            np.unique(np.stack(apart, axis=1), axis=0, return_inverse=True)
-            if apart
-            else (None, points * 0)
-        )
+        group = points * 0
+        if apart:
+            _, group = np.unique(np.stack(apart, axis=1), axis=0, return_inverse=True)
         order = np.argsort(group, kind="stable")
         starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-        found = []
+        ensembles = []
         for members in np.split(order, starts[1:]):
-            size = math.ceil(
-                len(members) / math.ceil(len(members) / self.chunk)
-            )  # even: few sizes, few programs
+            # Even sizes: few sizes are few programs.
+            size = math.ceil(len(members) / math.ceil(len(members) / self.chunk))
             for start in range(0, len(members), size):
-                found.append(Ensemble(self, tuple(members[start : start + size].tolist())))
-        return found
+                ensembles.append(Ensemble(self, tuple(members[start : start + size].tolist())))
+        return ensembles
 
     def values(self, points: Any) -> list[dict[str, Any]]:
         """What sets points apart: the value of every field that varies, and the seed."""
         *places, seed = self.chosen(points)
         columns = {
-            label: [values[one] for one in place]
+            label: [values[index] for index in place]
             for label, (_, values), place in zip(self.labels, self.axes, places, strict=True)
         }
-        columns["seed"] = [self.seeds[one] for one in seed]
+        columns["seed"] = [self.seeds[index] for index in seed]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _check_size(together: Any, axes: Any, seeds: int) -> None:
     lengths = [len(values) for _, values in axes]
     size = seeds * (math.prod(lengths) if together == "grid" else max(lengths, default=1))
-    if size > LARGEST:
+    if size > MAX_POINTS:
         raise InputError(
-            f"This sweep has {size} points; at most {LARGEST} are possible. Divide it into several."
+            f"This sweep has {size} points; at most {MAX_POINTS} are possible. "
+            "Divide it into several."
         )
 
 
@@ -314,7 +303,7 @@ class Ensemble:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def halves(self) -> list[Ensemble]:
-        """Two of half the size: what to try when something is wrong with one of many."""
+        """Two of half the size, to find out which member fails."""
         middle = len(self.points) // 2
         return [Ensemble(self.sweep, part) for part in (self.points[:middle], self.points[middle:])]
 
@@ -323,6 +312,6 @@ def sweep_from(plain: Any) -> Sweep:
     """Build a sweep from plain values, as JSON or TOML give them.
 
     Raises:
-        InputError: When something is unknown or illegal, or of a newer schema.
+        InputError: If a name is unknown, a value illegal, or the schema newer.
     """
     return read_plain(Sweep, plain, "`base`, `axes` and `seeds`", "See `localfields sweep --help`.")

@@ -1,13 +1,14 @@
-"""An experiment as the words people type: one spelling for the command line, the explorer and its addresses.
+"""An experiment as texts that people type: one spelling for command line, explorer and addresses.
 
-The classes of a task are of one family of stimuli; a number in which they differ has one value a class, `xi=1,3`.
+The classes of a task are of one family of stimuli; a number in which they differ has one value per
+class, `xi=1,3`.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from .._spec import (
     Count,
@@ -29,14 +30,14 @@ DEFAULT_NETWORK = "single-neuron"
 
 
 def experiment_of(texts: Mapping[str, str]) -> Experiment:
-    """The experiment that texts by field spell; `stimulus` and `network` name what the other fields belong to.
+    """The experiment that texts by field spell; `stimulus` and `network` say whose the others are.
 
     Args:
-        texts: For example `{"stimulus": "nlgp", "gain": "100", "xi": "1,3", "steps": "2000"}`. What is left out has
-            its default.
+        texts: For example `{"stimulus": "nlgp", "gain": "100", "xi": "1,3", "steps": "2000"}`.
+            Fields that are left out have their defaults.
 
     Raises:
-        InputError: When a name is unknown or a text is illegal.
+        InputError: If a name is unknown or a text is illegal.
 
     Example:
         >>> experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "members": "3"}).method.members
@@ -68,8 +69,8 @@ def texts_of(experiment: Experiment) -> dict[str, str]:
     """The texts that spell an experiment; fields at their defaults are left out.
 
     Raises:
-        InputError: When it cannot be typed: classes of several families, swept numbers, fields to start from, data
-            in memory, or a theory instead of training.
+        InputError: If it cannot be typed: classes of several families, swept numbers, fields to
+            start from, data in memory, or a theory instead of training.
 
     Example:
         >>> import localfields as lf
@@ -79,40 +80,41 @@ def texts_of(experiment: Experiment) -> dict[str, str]:
     """
     classes = experiment.task.stimuli
     family = type(classes[0])
-    if any(type(one) is not family for one in classes) or not isinstance(
-        experiment.method, Training
-    ):
-        _untyped("with classes of several families, or not trained")
+    network, method = experiment.network, experiment.method
+    if any(type(stimulus) is not family for stimulus in classes):
+        raise _untyped("its classes are of several families")
+    if not isinstance(method, Training):
+        raise _untyped("it is not trained")
     try:
-        spelled = [to_text(one) for one in classes]
-        rest = [to_text(one) for one in (experiment.task, experiment.network, experiment.method)]
+        by_class = [to_text(stimulus) for stimulus in classes]
+        of_task = {k: v for k, v in to_text(experiment.task).items() if k != "stimuli"}
+        others = of_task | to_text(network) | to_text(method)
     except TypeError:  # an array is no number
-        _untyped("with numbers that differ between members")
-    found = {"stimulus": name_of(family)}
-    defaults = default_texts(family)
-    for name in (field.name for field in fields(family)):
-        values = [one.get(name, defaults[name]) for one in spelled]
+        raise _untyped("its members differ in numbers") from None
+    texts = {"stimulus": name_of(family)}
+    for name, default in default_texts(family).items():
+        values = [given.get(name, default) for given in by_class]
         if len(set(values)) > 1:
-            found[name] = ",".join(values)
-        elif name in spelled[0]:
-            found[name] = values[0]
-    rest[0].pop("stimuli", None)
-    if name_of(type(experiment.network)) != DEFAULT_NETWORK:
-        found["network"] = name_of(type(experiment.network))
-    for one in rest:
-        found |= one
+            texts[name] = ",".join(values)
+        elif name in by_class[0]:
+            texts[name] = values[0]
+    if name_of(type(network)) != DEFAULT_NETWORK:
+        texts["network"] = name_of(type(network))
+    texts |= others
     if experiment.precision != "float32":
-        found["precision"] = experiment.precision
+        texts["precision"] = experiment.precision
     try:
-        same = experiment_of(found).digest == experiment.digest
+        same = experiment_of(texts).digest == experiment.digest
     except InputError:  # an array has no text
         same = False
-    return found if same else _untyped("with arrays")
+    if not same:
+        raise _untyped("it has arrays")
+    return texts
 
 
-def _untyped(got: str) -> NoReturn:
-    raise InputError(
-        f"This experiment cannot be typed as options: it has {got}. Use its file, or Python."
+def _untyped(reason: str) -> InputError:
+    return InputError(
+        f"This experiment cannot be typed as options: {reason}. Use its file, or Python."
     )
 
 
@@ -123,11 +125,11 @@ def command_of(texts: Mapping[str, str]) -> str:
         >>> command_of({"stimulus": "nlgp", "gain": "100", "learning_rate": "0.1"})
         'localfields run nlgp --gain 100 --learning-rate 0.1'
     """
-    words = ["localfields", "run", texts.get("stimulus", "nlgp")]
+    command = ["localfields", "run", texts.get("stimulus", "nlgp")]
     for name, text in texts.items():
         if name != "stimulus":
-            words += [f"--{name.replace('_', '-')}", text]
-    return shlex.join(words)
+            command += [f"--{name.replace('_', '-')}", text]
+    return shlex.join(command)
 
 
 def names_of(cls: type[Spec]) -> list[str]:
@@ -141,10 +143,10 @@ def default_texts(cls: type[Spec]) -> dict[str, str]:
 
 
 def read_task(cls: Any, given: Mapping[str, str]) -> Discrimination:
-    """A task from texts of a stimulus's fields, one value for all classes or one a class, and of the task's own.
+    """A task from texts of a stimulus's fields, one value or one per class, and of its own fields.
 
     Raises:
-        InputError: When the classes do not differ, or a text is illegal.
+        InputError: If the classes do not differ, or a text is illegal.
     """
     of_task = {name: given[name] for name in names_of(Discrimination) if name in given}
     classes = read_classes(cls, {name: text for name, text in given.items() if name not in of_task})
@@ -152,10 +154,10 @@ def read_task(cls: Any, given: Mapping[str, str]) -> Discrimination:
 
 
 def read_classes(cls: Any, given: Mapping[str, str]) -> list[Any]:
-    """One stimulus a class, from texts such as `{"gain": "100", "xi": "1,3"}`.
+    """One stimulus per class, from texts such as `{"gain": "100", "xi": "1,3"}`.
 
     Raises:
-        InputError: When the classes do not differ, or a text is illegal.
+        InputError: If the classes do not differ, or a text is illegal.
     """
     kinds = {field.name: field.kind for field in fields(cls)}
     varied = {name: text for name, text in given.items() if name in kinds and may_vary(kinds[name])}

@@ -1,12 +1,14 @@
 """One GPU kernel that draws, colors, maps and differentiates: a batch that never sees memory.
 
-On a GPU a step of `independent` training is bound by moving draws through memory: normals are written, read to be
-colored, written, read for the response and read again for the gradient. Here a block of rows lives in registers from
-its random bits to its share of the gradient. It serves one neuron on stimuli that are an elementwise function of a
-stationary Gaussian on a ring; everything else takes the general path, with the same expectation.
+On a GPU a step of `independent` training is bound by moving samples through memory: normals are
+written, read to be colored, written, read for the response and read again for the gradient. Here a
+block of rows lives in registers from its random bits to its share of the gradient. It serves one
+neuron on stimuli that are an elementwise function of a stationary Gaussian on a ring; everything
+else takes the general path, with the same expectation.
 
-The product with the root of the covariance runs on tensor cores: the root as a sum of two float16 matrices, which
-keeps 22 bits, and the white normals with the 11 bits of float16, which changes their variance by less than 1e-7.
+The product with the root of the covariance runs on tensor cores: the root as a sum of two float16
+matrices, which keeps 22 bits, and the white normals with the 11 bits of float16, which changes
+their variance by less than 1e-7.
 """
 
 from __future__ import annotations
@@ -28,14 +30,16 @@ from ..networks.base import Params
 from ..stimuli.gaussian import GaussianCopula
 from ..tasks import Discrimination
 
-ROWS = 64  # cipher blocks for each site and program, and twice as many draws: the rows of one matrix instruction
+# Cipher blocks for each site and program, which make twice as many samples: the rows of one matrix
+# instruction.
+ROWS = 64
 ROUNDS = 13  # of the cipher: the fewest its authors call safe; its cost is the floor
-LARGEST = 128  # sites
-MOST = 65_535  # members: what a GPU takes along the second axis of a grid
+MAX_SITES = 128
+MAX_MEMBERS = 65_535  # what a GPU takes along the second axis of a grid
 
 
-# Coefficients, highest power first: log2 erfc(x)/x on 0 < x < 4 (fitted: erf to 1.6e-7); the series of erf(x)/x,
-# sin(πx)/x and cos(πx) in x².
+# Coefficients, highest power first: log2 erfc(x)/x on 0 < x < 4 (fitted: erf to 1.6e-7); the series
+# of erf(x)/x, sin(πx)/x and cos(πx) in x².
 ERF_FAR = (
     0.00010021175694419071,
     -0.00046151340939104557,
@@ -49,7 +53,7 @@ ERF_NEAR = tuple(
 SINE = tuple(
     (-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5, -1, -1)
 )
-# log2 erfc(x)/x on 0.25 < x < 4.1, fitted for the relative error of erfc: 3e-6, most of it rounding.
+# log2 erfc(x)/x on 0.25 < x < 4.1, fitted for the relative error of erfc: 3e-6, mostly rounding.
 ERFC = (-3.89097436936936e-07, 9.237749509338755e-06, -9.333564230473712e-05, 0.0005017847870476544)
 ERFC += (-0.001275592832826078, -0.0015614458825439215, 0.029318515211343765, -0.14918415248394012)
 ERFC += (-0.9181981682777405, -1.6279330253601074)
@@ -67,16 +71,17 @@ def _polynomial(coefficients: tuple[float, ...], x: jax.Array) -> jax.Array:
 
 
 def erf(x: jax.Array) -> jax.Array:
-    """The error function in float32, without branches or divisions; kernels cannot call the library's."""
+    """The error function in float32, without branches or divisions, which kernels cannot call."""
     size = jnp.minimum(jnp.abs(x), 4.0)
     far = 1 - jnp.exp2(size * _polynomial(ERF_FAR, size))
     return jnp.where(size < 0.25, x * _polynomial(ERF_NEAR, x * x), jnp.where(x < 0, -far, far))
 
 
 def algebraic(k: jax.Array, z: jax.Array) -> jax.Array:
-    """v(1 − v^k)^(−1/k) with v = P(|Z| < |z|) and the sign of z, in float32; beyond |z| = 5.8 as there.
+    """v(1 − v^k)^(−1/k) with v = P(|Z| < |z|) and the sign of z, in float32.
 
-    Small differences from 1 are taken by their series, so that the tail keeps its digits.
+    It is constant beyond |z| = 5.8. Small differences from 1 are taken by their series, so that the
+    tail keeps its digits.
     """
     size = jnp.minimum(jnp.abs(z) * jnp.float32(math.sqrt(0.5)), 4.1)
     outside = jnp.exp2(size * _polynomial(ERFC, size))
@@ -89,13 +94,13 @@ def algebraic(k: jax.Array, z: jax.Array) -> jax.Array:
 
 
 def normals(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Two independent standard normals from two words of random bits (Box and Muller): |z| up to 5.8."""
+    """Two independent standard normals from two random integers (Box and Muller): |z| up to 5.8."""
     u = (first >> jnp.uint32(8)).astype(jnp.int32).astype(jnp.float32) * jnp.float32(
         2.0**-24
     ) + jnp.float32(2.0**-25)
     square = jnp.maximum(jnp.float32(-2) * jnp.log(u), jnp.float32(1e-12))
     radius = square * jax.lax.rsqrt(square)  # cheaper than a square root, and as good
-    # The angle is πx with x in (−½, ½), and a sign for the other half of the circle from a bit of its own.
+    # The angle is πx with x in (−½, ½), and a bit of its own gives the other half of the circle.
     x = (second >> jnp.uint32(9)).astype(jnp.int32).astype(jnp.float32) * jnp.float32(
         2.0**-23
     ) - jnp.float32(0.5 - 2.0**-24)
@@ -122,14 +127,14 @@ def _algebraic(numbers: Sequence[Any], z: jax.Array) -> jax.Array:
     return numbers[1] * algebraic(numbers[0], z)
 
 
-def _as_numbers(law: Marginal) -> tuple[list[Any], Callable[..., jax.Array]] | None:
-    """A law as two numbers and a function (numbers, z) → x that a kernel can run; or None."""
-    if isinstance(law, Normal):
-        return [law.scale, 0.0], _linear
-    if isinstance(law, ErfNormal):
-        return [law.gain, law.scale / law.deviation()], _erf
-    if isinstance(law, Algebraic):
-        return [law.k, law.scale / law.deviation()], _algebraic
+def _as_numbers(marginal: Marginal) -> tuple[list[Any], Callable[..., jax.Array]] | None:
+    """A marginal as two numbers and a function (numbers, z) → x that a kernel can run; or None."""
+    if isinstance(marginal, Normal):
+        return [marginal.scale, 0.0], _linear
+    if isinstance(marginal, ErfNormal):
+        return [marginal.gain, marginal.scale / marginal.deviation()], _erf
+    if isinstance(marginal, Algebraic):
+        return [marginal.k, marginal.scale / marginal.deviation()], _algebraic
     return None
 
 
@@ -143,7 +148,7 @@ RESPONSES: dict[str, Callable[[jax.Array], tuple[jax.Array, jax.Array]]] = {
 
 
 def available() -> bool:
-    """Whether this machine can run the kernel: a Hopper GPU, whose matrix instruction it uses, and JAX 0.11."""
+    """Whether this machine can run the kernel: a Hopper GPU, for its matrix unit, and JAX 0.11."""
     gpu = jax.default_backend() == "gpu" and jax.__version_info__ >= (0, 11)
     return gpu and getattr(jax.devices()[0], "compute_capability", None) == "9.0"
 
@@ -157,8 +162,8 @@ def applies(task: Discrimination, network: Network, members: int = 1) -> bool:
         and task.loss in ("mse", "absolute")
         and task.outputs == 1
         and len(task.shape) == 1
-        and task.size <= LARGEST
-        and members <= MOST
+        and task.size <= MAX_SITES
+        and members <= MAX_MEMBERS
         and all(
             isinstance(s, GaussianCopula) and s.sign_symmetric and _as_numbers(s.marginal())
             for s in task.stimuli
@@ -179,9 +184,10 @@ def _block(
     loss: str,
     count: int,
 ) -> tuple[jax.Array, jax.Array]:
-    """Gradient, (sites,), and loss of each row, (ROWS,), summed over the 2 × ROWS draws from row `first` on.
+    """Gradient, (sites,), and loss of each row, (ROWS,), over 2 × ROWS samples from row `first` on.
 
-    `colored` multiplies white normals, (ROWS, sites), by the root of the covariance. Draws from `count` on add nothing.
+    `colored` multiplies white normals, (ROWS, sites), by the root of the covariance. Samples from
+    `count` on add nothing.
     """
     shape = (ROWS, weights.shape[0])
     row = first + jax.lax.broadcasted_iota(jnp.int32, shape, 0)
@@ -207,7 +213,7 @@ def _block(
 # Cached, so that classes that differ in numbers alone share one function: it is lowered once.
 @functools.lru_cache(maxsize=64)
 def _kernel(size: int, count: int, **setting: Any) -> Callable[..., Any]:
-    """The sums over all draws as a Mosaic GPU kernel; its matrix instruction wants sixteens of columns."""
+    """The sums over all samples as a Mosaic GPU kernel, whose columns come in sixteens."""
     from jax.experimental import pallas as pl
 
     # Untyped, since it changed between the versions of JAX that this package runs with.
@@ -293,7 +299,7 @@ def gradient_of_class(
     count: int,
     kernel: bool = True,
 ) -> tuple[jax.Array, jax.Array]:
-    """Mean loss over `count` fresh draws of class c, and its gradient, (size,)."""
+    """Mean loss over `count` fresh samples of class c, and its gradient, (size,)."""
     stimulus: Any = task.stimuli[c]
     size = task.size
     sites, columns = padded(size, 8), padded(size, 16)
@@ -302,9 +308,9 @@ def gradient_of_class(
     root = jnp.pad(root, ((0, sites - size), (0, columns - size)))
     # Not by casts there and back, which XLA leaves out: the second matrix would be zero.
     upper = jax.lax.reduce_precision(root, exponent_bits=5, mantissa_bits=10)
-    made = _as_numbers(stimulus.marginal())
-    assert made is not None, "checked by `applies`"
-    numbers, law = made
+    transform = _as_numbers(stimulus.marginal())
+    assert transform is not None, "checked by `applies`"
+    numbers, law = transform
     make = _kernel if kernel else _plain
     call = make(size, count, law=law, activation=network.activation, loss=task.loss)
     total, cost = call(
@@ -327,7 +333,7 @@ def sampled(
     counts: tuple[int, ...],
     kernel: bool = True,
 ) -> tuple[jax.Array, Params]:
-    """The estimator: loss and gradient on fresh draws of every class; without `kernel`, slowly on any device."""
+    """The estimator: loss and gradient on fresh samples; without `kernel`, slowly on any device."""
     keys = jax.random.split(key, len(counts))
     weights = params["weights"][0]
     loss, pull = jax.value_and_grad(task.penalty)(params["weights"])
