@@ -211,7 +211,7 @@ def test_orders_that_are_none_are_refused(order):
         (lambda: Algebraic(2.0), "above 2"),
         (lambda: StudentT(2.0), "above 2"),
         (lambda: ErfNormal(0.0), "Gaussian limit"),
-        (lambda: ErfNormal(math.inf), "positive"),
+        (lambda: ErfNormal(math.inf), "must be finite, got inf"),
         (lambda: NormalMixture(1.0), "at most 0.9"),
         (lambda: Normal(scale=-1.0), "positive"),
         (lambda: Empirical([1.0, 1.0]), "only one value"),

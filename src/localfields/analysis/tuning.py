@@ -99,28 +99,24 @@ def _tuned(values: np.ndarray) -> tuple[np.ndarray, ...]:
     flat, places, off = _centered(values)
     low, high = 1 / min(values.shape[1:]), 0.5
     radii, angles = np.linspace(low, high, STEPS), np.pi * np.arange(ANGLES) / ANGLES
-    grid = _answers(
-        flat, places, *(one.ravel() for one in np.meshgrid(radii, angles, indexing="ij"))
-    )
+    all_radii, all_angles = (x.ravel() for x in np.meshgrid(radii, angles, indexing="ij"))
+    # Transforms at wave vectors that are the same for all fields: two products of matrices.
+    turn = places.T @ (2 * np.pi * all_radii * np.stack([np.cos(all_angles), np.sin(all_angles)]))
+    grid = flat @ np.cos(turn) - 1j * (flat @ np.sin(turn))
     best = np.abs(grid).argmax(axis=1)
     radius, angle = radii[best // ANGLES], angles[best % ANGLES]
     radius, angle = _refined(
         flat, places, radius, angle, (low, high), (radii[1] - radii[0], np.pi / ANGLES)
     )
-    curve = np.abs(_each(flat, places, radius[:, None], angles[None]))
+    curve = np.abs(_transform(flat, places, radius[:, None], angles[None]))
     mean = (curve * np.exp(2j * angles)).sum(axis=1)
-    peak = _each(flat, places, radius[:, None], angle[:, None])[:, 0]
+    peak = _transform(flat, places, radius[:, None], angle[:, None])[:, 0]
     along = 2 * np.pi * radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     phase = wrapped(np.angle(peak) + (along * off).sum(axis=1))
     turned = angle % np.pi  # half a turn further the same grating has the opposite phase
     phase = np.where(np.cos(turned - angle) < 0, -phase, phase)
-    return (
-        radius,
-        turned,
-        np.abs(mean) / curve.sum(axis=1),
-        phase,
-        _octaves(flat, places, radius, angle, (low, high)),
-    )
+    octaves = _octaves(flat, places, radius, angle, (low, high))
+    return radius, turned, np.abs(mean) / curve.sum(axis=1), phase, octaves
 
 
 def _centered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,30 +125,16 @@ def _centered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     center = position(values, 2)
     nearest = np.floor(center).astype(int)
     rows, columns = (np.arange(n)[None] + (nearest[:, [a]] - n // 2) for a, n in enumerate(shape))
-    rolled = values[
-        np.arange(len(values))[:, None, None],
-        rows[:, :, None] % shape[0],
-        columns[:, None] % shape[1],
-    ]
-    places = np.stack(
-        [one.ravel() for one in np.meshgrid(*(np.arange(n) - n // 2 for n in shape), indexing="ij")]
-    )
+    each = np.arange(len(values))[:, None, None]
+    rolled = values[each, rows[:, :, None] % shape[0], columns[:, None] % shape[1]]
+    places = np.indices(values.shape[1:]).reshape(2, -1) - shape[:, None] // 2
     return rolled.reshape(len(values), -1), places, center - nearest
 
 
-def _answers(
+def _transform(
     flat: np.ndarray, places: np.ndarray, radius: np.ndarray, angle: np.ndarray
 ) -> np.ndarray:
-    """Fourier transforms at wave vectors that are the same for all fields, (field, wave)."""
-    waves = 2 * np.pi * radius * np.stack([np.cos(angle), np.sin(angle)])
-    turn = places.T @ waves
-    return flat @ np.cos(turn) - 1j * (flat @ np.sin(turn))
-
-
-def _each(
-    flat: np.ndarray, places: np.ndarray, radius: np.ndarray, angle: np.ndarray
-) -> np.ndarray:
-    """The same where every field has its own, (field, wave)."""
+    """Fourier transforms at wave vectors of each field's own, (field, wave)."""
     radius, angle = np.broadcast_arrays(radius, angle)
     waves = 2 * np.pi * np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
     return np.einsum("fs,fws->fw", flat, np.exp(-1j * (waves @ places)))
@@ -161,13 +143,13 @@ def _each(
 def _refined(
     flat: Any, places: Any, radius: Any, angle: Any, ends: tuple[float, float], steps: Any
 ) -> Any:
-    """Look around the best of the grid, ever closer."""
+    """The largest response near the best of the grid, by halving the grid's steps."""
     around = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
     for halving in range(1, ROUNDS + 1):
         r = np.clip(radius[:, None] + around[:, 0] * steps[0] / 2**halving, *ends)
         t = angle[:, None] + around[:, 1] * steps[1] / 2**halving
-        best = np.abs(_each(flat, places, r, t)).argmax(axis=1)[:, None]
-        radius, angle = (np.take_along_axis(one, best, axis=1)[:, 0] for one in (r, t))
+        best = np.abs(_transform(flat, places, r, t)).argmax(axis=1)[:, None]
+        radius, angle = (np.take_along_axis(x, best, axis=1)[:, 0] for x in (r, t))
     return radius, angle
 
 
@@ -176,20 +158,19 @@ def _octaves(
 ) -> np.ndarray:
     """Width at half height along the preferred direction."""
     share = np.linspace(0, 1, 4 * STEPS + 1)
-    found = []
+    crossings = []
     for end in ends:
         path = radius[:, None] + (end - radius[:, None]) * share
-        answer = np.abs(_each(flat, places, path, angle[:, None]))
+        answer = np.abs(_transform(flat, places, path, angle[:, None]))
         below = answer < answer[:, :1] / 2
         first = np.where(below.any(axis=1), below.argmax(axis=1), 1)
         rows = np.arange(len(flat))
         high, low = answer[rows, first - 1], answer[rows, first]
-        part = np.where(
-            high > low, (high - answer[:, 0] / 2) / np.where(high > low, high - low, 1), 0
-        )
+        falls = high > low
+        part = np.where(falls, (high - answer[:, 0] / 2) / np.where(falls, high - low, 1), 0)
         crossing = path[rows, first - 1] + part * (path[rows, first] - path[rows, first - 1])
-        found.append(np.where(below.any(axis=1), crossing, np.nan))
-    octaves = np.log2(found[1] / found[0])
+        crossings.append(np.where(below.any(axis=1), crossing, np.nan))
+    octaves = np.log2(crossings[1] / crossings[0])
     return np.where(np.isnan(octaves), np.inf, octaves)
 
 
@@ -226,13 +207,13 @@ def subfields(fields: Any, axes: int = 1) -> np.ndarray:
     given = read_fields(fields, axes)
     largest = np.abs(given.flat).max(axis=1)
     counts = [
-        sum(_pieces(sign * one >= SUBFIELD * top) for sign in (1, -1))
-        for one, top in zip(given.values, largest, strict=True)
+        sum(_count_parts(sign * field >= SUBFIELD * top) for sign in (1, -1))
+        for field, top in zip(given.values, largest, strict=True)
     ]
     return given.back(np.array(counts, float))
 
 
-def _pieces(mask: np.ndarray) -> int:
+def _count_parts(mask: np.ndarray) -> int:
     """Connected parts of a set of sites, around the lattice."""
     from scipy.ndimage import label
     from scipy.sparse import coo_matrix
@@ -247,6 +228,5 @@ def _pieces(mask: np.ndarray) -> int:
     first, second = np.concatenate(pairs, axis=1)
     if not first.size:
         return int(count)
-    return int(
-        connected_components(coo_matrix((np.ones(first.size), (first, second)), (count, count)))[0]
-    )
+    graph = coo_matrix((np.ones(first.size), (first, second)), (count, count))
+    return int(connected_components(graph)[0])

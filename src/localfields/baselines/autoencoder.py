@@ -69,29 +69,26 @@ class Autoencoder(Baseline):
             samples.
 
         Raises:
-            InputError: When the samples cannot be fitted.
+            InputError: If the samples cannot be fitted.
         """
         x = self.check_samples(samples, overcomplete=True)
         x = x - x.mean(axis=0, dtype=np.float64).astype(x.dtype)
         scale = float(x.std(dtype=np.float64))
         data = jnp.asarray(x / np.asarray(scale, x.dtype))
         key = make_key(check_seed(seed))
-        found, losses = _descend(self, data, key, self.steps, min(self.batch, len(x)))
+        weights, losses = _descend(self, data, key, self.steps, min(self.batch, len(x)))
         some = data[:: max(1, len(x) // 20_000)]
-        residual = float(
-            jnp.mean((some - decode(found, encode(found, some, self.activation))) ** 2)
-        )
+        decoded = decode(weights, encode(weights, some, self.activation))
+        residual = float(jnp.mean((some - decoded) ** 2))
         notes = {"loss": float(np.mean(losses[-max(1, self.steps // 10) :])), "residual": residual}
-        fields = np.asarray(found.fields, np.float64) / scale
+        fields = np.asarray(weights.fields, np.float64) / scale
         return Fitted(fields, bool(np.isfinite(fields).all()), self.steps, notes)
 
     def loss(self, weights: Weights, x: jax.Array) -> jax.Array:
         """Mean over samples of ½‖x − x̂‖² + λ‖y‖₁, for samples that are centered and scaled."""
         y = encode(weights, x, self.activation)
-        return jnp.mean(
-            jnp.sum((x - decode(weights, y)) ** 2, axis=1) / 2
-            + self.sparsity * jnp.sum(jnp.abs(y), axis=1)
-        )
+        error = jnp.sum((x - decode(weights, y)) ** 2, axis=1) / 2
+        return jnp.mean(error + self.sparsity * jnp.sum(jnp.abs(y), axis=1))
 
 
 def encode(weights: Weights, x: jax.Array, activation: str) -> jax.Array:
@@ -121,5 +118,5 @@ def _descend(method: Autoencoder, x: jax.Array, key: Any, steps: int, batch: int
         change, inner = optimizer.update(gradient, inner)
         return (optax.apply_updates(weights, change), inner), loss
 
-    (found, _), losses = jax.lax.scan(step, (start, optimizer.init(start)), jnp.arange(steps))
-    return found, losses
+    (weights, _), losses = jax.lax.scan(step, (start, optimizer.init(start)), jnp.arange(steps))
+    return weights, losses

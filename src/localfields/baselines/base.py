@@ -53,51 +53,45 @@ class Baseline(Spec):
 
         Args:
             samples: (num, size).
-            seed: Of whatever the method draws.
+            seed: Seed for all random numbers.
 
         Returns:
             Fields on the sites of the samples, and how the fit ended.
         """
 
     def check_samples(self, samples: Any, *, overcomplete: bool = False) -> np.ndarray:
-        """Samples as a float array, (num, size), or refuse those that cannot be fitted.
+        """Samples as a float array, (num, size).
 
-        What is single precision stays so: it takes half the time and the memory.
+        Single precision stays so: it takes half the time and the memory.
 
         Args:
             samples: Of any kind of number.
             overcomplete: Whether more components than sites make sense.
 
         Raises:
-            InputError: When they are not finite numbers on two axes, are all the same, or fewer
+            InputError: If they are not finite numbers on two axes, are all the same, or are fewer
                 than the components.
         """
-        found = np.asarray(samples)
-        if found.dtype != np.float32 or found.ndim != 2 or not np.isfinite(found).all():
-            found = Row(axes=2, hint="Give one sample a row.").check("samples", samples)
-        rows, sites = found.shape
+        x = np.asarray(samples)
+        if x.dtype != np.float32 or x.ndim != 2 or not np.isfinite(x).all():
+            x = Row(axes=2, hint="Give one sample per row.").check("samples", samples)
+        rows, sites = x.shape
         most = rows if overcomplete else min(rows, sites)
         if most < self.components:
-            advice = (
-                "Take fewer components, or more samples."
-                if rows == most
-                else "Take fewer components."
-            )
+            advice = "Take fewer components, or more samples." if rows == most else ""
             raise InputError(
-                f"{self.components} components cannot be fitted to samples of shape {found.shape}; "
-                f"at most {most} can. {advice}"
+                f"{self.components} components cannot be fitted to samples of shape {x.shape}; "
+                f"at most {most} can. {advice or 'Take fewer components.'}"
             )
-        if (found == found[:1]).all():
-            advice = "There is nothing to learn from samples of no independent directions."
+        if (x == x[:1]).all():
             raise InputError("All samples are the same, so there is nothing to learn from them.")
-        return found
+        return x
 
     def check_rank(self, x: np.ndarray) -> None:
         """Refuse more components than the samples have directions: others would be rounding."""
         variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(x, rowvar=False, dtype=x.dtype)))
-        rank = int(
-            (variances > max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps).sum()
-        )
+        rounding = max(variances[-1], 0) * len(variances) * np.finfo(x.dtype).eps
+        rank = int((variances > rounding).sum())
         if rank < self.components:
             raise InputError(
                 f"{self.components} components cannot be fitted to samples of {rank} independent "
@@ -106,7 +100,7 @@ class Baseline(Spec):
 
 
 def check_seed(seed: int) -> int:
-    """A seed that libraries take, or refuse."""
+    """A seed that libraries accept."""
     return Count(low=0, high=2**32 - 1).check("seed", seed)
 
 

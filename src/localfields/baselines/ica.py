@@ -48,7 +48,7 @@ class FastICA(Baseline):
         """Learn fields from samples, (num, size); see `Baseline.fit`.
 
         Raises:
-            InputError: When the samples cannot be fitted, or have fewer than `components`
+            InputError: If the samples cannot be fitted, or have fewer than `components`
                 directions.
         """
         from sklearn.decomposition import FastICA as Fit

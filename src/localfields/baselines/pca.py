@@ -37,7 +37,7 @@ class PCA(Baseline):
             variance.
 
         Raises:
-            InputError: When the samples cannot be fitted, or have fewer than `components`
+            InputError: If the samples cannot be fitted, or have fewer than `components`
                 directions.
         """
         from sklearn.decomposition import PCA as Fit
@@ -45,12 +45,10 @@ class PCA(Baseline):
         check_seed(seed)
         x = self.check_samples(samples)
         self.check_rank(x)
-        method = Fit(
-            self.components, svd_solver="covariance_eigh"
-        )  # many more samples than sites: much less work
-        method.fit(
-            x - x.mean(axis=0, dtype=np.float64).astype(x.dtype)
-        )  # a large mean would cost digits in there
+        # The eigenvectors of the covariance: less work for many more samples than sites.
+        method = Fit(self.components, svd_solver="covariance_eigh")
+        # Centered here, as a large mean would cost digits in the library.
+        method.fit(x - x.mean(axis=0, dtype=np.float64).astype(x.dtype))
         notes = {"variance": method.explained_variance_, "share": method.explained_variance_ratio_}
         plain = {name: np.asarray(values, np.float64).tolist() for name, values in notes.items()}
         return Fitted(np.asarray(method.components_, np.float64), True, 1, plain)

@@ -51,7 +51,7 @@ class RBM(Baseline):
             given all others (Besag 1975).
 
         Raises:
-            InputError: When the samples cannot be fitted.
+            InputError: If the samples cannot be fitted.
         """
         from sklearn.neural_network import BernoulliRBM as Fit
 
@@ -70,10 +70,8 @@ class RBM(Baseline):
         )
         method.fit(scaled)
         fields = np.asarray(method.components_, np.float64)
-        visible, hidden = (
-            np.asarray(one, np.float64)
-            for one in (method.intercept_visible_, method.intercept_hidden_)
-        )
+        visible = np.asarray(method.intercept_visible_, np.float64)
+        hidden = np.asarray(method.intercept_hidden_, np.float64)
         likelihood = pseudo_likelihood(fields, visible, hidden, scaled[:: max(1, len(x) // 1000)])
         notes = {"low": low, "high": high, "pseudo_likelihood": likelihood}
         return Fitted(fields / (high - low), True, passes * of_pass, notes)
@@ -100,9 +98,10 @@ def pseudo_likelihood(
     weights: np.ndarray, visible: np.ndarray, hidden: np.ndarray, v: np.ndarray
 ) -> float:
     """Mean of Σᵢ log P(vᵢ | the others) over samples; sklearn flips one random site instead."""
-    here, total = free_energy(weights, visible, hidden, v), 0.0
+    energy, total = free_energy(weights, visible, hidden, v), 0.0
     for site in range(v.shape[1]):
-        other = v.copy()
-        other[:, site] = 1 - other[:, site]
-        total -= float(np.logaddexp(0, here - free_energy(weights, visible, hidden, other)).mean())
+        flipped = v.copy()
+        flipped[:, site] = 1 - flipped[:, site]
+        other = free_energy(weights, visible, hidden, flipped)
+        total -= float(np.logaddexp(0, energy - other).mean())
     return total

@@ -49,15 +49,14 @@ class SparseCoding(Baseline):
             Note: `active`, the share of a code that is not zero, over about 2000 of the samples.
 
         Raises:
-            InputError: When the samples cannot be fitted.
+            InputError: If the samples cannot be fitted.
         """
         from sklearn.decomposition import MiniBatchDictionaryLearning as Fit
         from sklearn.exceptions import ConvergenceWarning
 
         x = self.check_samples(samples, overcomplete=True)
-        x = x - x.mean(
-            axis=0, dtype=np.float64
-        )  # in double precision: in single, codes do not meet their tolerance
+        # In double precision: in single, codes do not meet their tolerance.
+        x = x - x.mean(axis=0, dtype=np.float64)
         x /= x.std()  # the library starts from atoms that know the scale
         batch = min(self.batch, len(x))
         of_pass = -(-len(x) // batch)
@@ -72,8 +71,8 @@ class SparseCoding(Baseline):
             transform_algorithm="lasso_cd",
             transform_alpha=self.penalty,
             tol=self.tolerance,
-            max_no_improvement=10
-            ** 9,  # the cost of a mini-batch is noisy: that rule stops long before atoms are found
+            # The cost of a mini-batch is noisy: that rule would stop long before atoms converge.
+            max_no_improvement=10**9,
             random_state=check_seed(seed),
         )
         # A code that does not quite meet its tolerance is no matter: the next step makes another of
@@ -82,9 +81,5 @@ class SparseCoding(Baseline):
             method.fit(x)
             active = float((method.transform(x[:: max(1, len(x) // 2000)]) != 0).mean())
         steps = int(method.n_steps_)
-        return Fitted(
-            np.asarray(method.components_, np.float64),
-            steps < passes * of_pass,
-            steps,
-            {"active": active},
-        )
+        atoms = np.asarray(method.components_, np.float64)
+        return Fitted(atoms, steps < passes * of_pass, steps, {"active": active})

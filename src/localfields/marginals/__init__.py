@@ -1,4 +1,4 @@
-"""One-dimensional laws with exact moments, quantiles and one quadrature rule."""
+"""One-dimensional distributions with exact moments, quantiles and one quadrature rule."""
 
 from .._spec import discover as _discover
 from .base import Marginal as Marginal

@@ -1,8 +1,9 @@
 """One-dimensional distributions: exact moments, quantiles, quadrature, correlations in a copula.
 
-The laws are symmetric about zero (except tabulated and empirical ones, which are centered where it
-matters) and have standard deviation `scale`. A law is defined by one function, the size of X that
-is exceeded with a given probability; nodes, quantiles and sampling follow from it.
+The distributions are symmetric about zero (except tabulated and empirical ones, which are centered
+where it matters) and have standard deviation `scale`. A distribution is defined by one function,
+the size of X that is exceeded with a given probability; nodes, quantiles and sampling follow from
+it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .._spec import Declaration, Number, Spec, required
 from .._types import Field, Real, namespace
 from ..errors import InputError
 
-STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every law here
-STATISTICS = "to take statistics of"  # what a sweep of laws is refused for
+STEP = 0.04  # of the double-exponential rules: errors below 1e-12 for every distribution here
+STATISTICS = "to take statistics of"  # what a sweep of distributions is refused for
 # A mean this near 0 and a deviation this near 1 are kept: standardizing twice changes nothing.
 STANDARD_TOL = 1e-12
 
@@ -32,7 +33,7 @@ SCALE = Declaration(
 
 
 class Marginal(Spec):
-    """The law of one coordinate of a stimulus."""
+    """The distribution of one coordinate of a stimulus."""
 
     family: ClassVar[str] = "marginal"
 
@@ -114,7 +115,7 @@ class Marginal(Spec):
         """Nodes x and weights p: E h(|X − mean|) ≈ Σ p h(x), to 1e-12 for the amplifier's h."""
 
     def standardized(self) -> Marginal:
-        """The same law at mean zero and unit variance."""
+        """The same distribution at mean zero and unit variance."""
         return self if isinstance(self.sd, float) and self.sd == 1.0 else self.replace(scale=1.0)
 
     # -- through a Gaussian copula -----------------------------------------------------------------
@@ -211,8 +212,8 @@ class SymmetricLaw(Marginal):
         # P(|Z| > z) goes to zero beyond z = 13 in float32; held at the smallest normal number it
         # keeps Q finite.
         delta = xp.maximum(special.erfc(a), np.finfo(a.dtype).tiny)
-        # copysign, not sign: a two-point law has no zero, and float32 normals draw one now and
-        # then.
+        # copysign, not sign: a two-point distribution has no zero, and float32 normals draw one now
+        # and then.
         return xp.copysign(self.scale * self.size(special.erf(a), delta), z)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Laws whose quantiles and moments are closed forms."""
+"""Distributions whose quantiles and moments are closed forms."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ class Normal(Marginal):
 class ErfNormal(Marginal):
     """erf(gZ)/𝒵(g): the marginal of NLGP, from normal (g → 0) to two-point (g → ∞).
 
-    The paper's convention, erf(gz). The predecessor's erf(gz/√2) is this law at gain g/√2.
+    The paper's convention, erf(gz). The predecessor's erf(gz/√2) is this distribution at gain g/√2.
 
     Example:
         >>> round(ErfNormal(gain=100.0).excess_kurtosis, 6)
         -1.995515
-        >>> round(ErfNormal(gain=0.5**0.5).kurtosis, 12)  # the uniform law
+        >>> round(ErfNormal(gain=0.5**0.5).kurtosis, 12)  # the uniform distribution
         1.8
     """
 
@@ -114,8 +114,8 @@ class ErfNormal(Marginal):
 
     @property
     def _gain(self) -> Any:
-        # Beyond these ends the law is normal, or two-point, to the last bit; their squares are
-        # finite in float32.
+        # Beyond these ends the distribution is normal, or two-point, to the last bit; their squares
+        # are finite in float32.
         xp, _ = namespace(self.gain)
         return xp.clip(self.gain, 1e-15, 1e15)
 
@@ -152,9 +152,8 @@ class ErfNormal(Marginal):
         """The arcsine law, arcsin(ρr)/arcsin ρ."""
         self.require_one(STATISTICS)
         twice = 2 * self._gain**2
-        return np.asarray(
-            np.arcsin(np.clip(latent, -1, 1) * (twice / (1 + twice))) / self._arcsine()
-        )
+        rho = twice / (1 + twice)
+        return np.asarray(np.arcsin(np.clip(latent, -1, 1) * rho) / self._arcsine())
 
     def _latent(self, wanted: np.ndarray) -> np.ndarray:
         # Inverse of the arcsine law: sin(C arcsin ρ)/ρ.
@@ -210,9 +209,7 @@ class Algebraic(SymmetricLaw):
     def size(self, v: Any, delta: Any) -> Any:
         """v(1 − v^k)^(−1/k), with 1 − v^k from δ so that the tail keeps its digits."""
         xp, _ = namespace(v)
-        with np.errstate(
-            divide="ignore"
-        ):  # at v = 0 the logarithm is −∞ and the rest is 1, as it should be
+        with np.errstate(divide="ignore"):  # at v = 0 the logarithm is −∞ and the rest is 1
             rest = -xp.expm1(self.k * xp.log1p(-delta))
         return v * xp.exp(xp.log(rest) * (-1 / self.k)) * (1 / self.deviation())
 
@@ -307,9 +304,9 @@ class Logistic(SymmetricLaw):
     def _unit_moment(self, order: float) -> float:
         if order < 1:
             return super()._unit_moment(order)
-        eta = (
-            math.log(2) if order == 1 else float(scipy.special.zeta(order)) * (1 - 2 ** (1 - order))
-        )
+        eta = math.log(2)
+        if order != 1:
+            eta = float(scipy.special.zeta(order)) * (1 - 2 ** (1 - order))
         return float((math.sqrt(3) / math.pi) ** order * 2 * scipy.special.gamma(order + 1) * eta)
 
 

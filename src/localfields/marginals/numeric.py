@@ -36,7 +36,7 @@ def interpolate(table: Any, z: Any) -> Any:
 
 
 class TabulatedLaw(SymmetricLaw):
-    """A symmetric law with a numerical quantile, tabulated for compiled code."""
+    """A symmetric distribution with a numerical quantile, tabulated for compiled code."""
 
     table = required(np.ndarray)
 
@@ -49,11 +49,8 @@ class TabulatedLaw(SymmetricLaw):
                     "traced value. Create the marginal outside jit and pass it in."
                 )
         above = GRID[len(GRID) // 2 + 1 :]
-        v, delta = (
-            scipy.special.erf(above * math.sqrt(0.5)),
-            scipy.special.erfc(above * math.sqrt(0.5)),
-        )
-        half = np.asarray(self.size(v, delta))
+        z = above * math.sqrt(0.5)
+        half = np.asarray(self.size(scipy.special.erf(z), scipy.special.erfc(z)))
         return np.concatenate([-half[::-1], [0.0], half])
 
     def from_normal(self, z: Any) -> Any:
@@ -229,11 +226,8 @@ class Tabulated(Marginal):
         """Values and weights of X: four points per panel, exact for a piecewise linear quantile."""
         points, weights = np.polynomial.legendre.leggauss(4)
         z = (GRID[:-1, None] + GRID_STEP * (1 + points)[None, :] / 2).ravel()
-        p = (
-            np.tile(GRID_STEP / 2 * weights, len(GRID) - 1)
-            * np.exp(-(z**2) / 2)
-            / math.sqrt(2 * math.pi)
-        )
+        widths = np.tile(GRID_STEP / 2 * weights, len(GRID) - 1)
+        p = widths * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         return interpolate(self.table, z), p / p.sum()
 
     def condensed(self, groups: int = 128) -> tuple[np.ndarray, np.ndarray]:
@@ -289,12 +283,12 @@ class Tabulated(Marginal):
         return np.abs(x - np.sum(p * x)), p
 
     def standardized(self) -> Tabulated:
-        """The same law at mean zero and unit variance."""
+        """The same distribution at mean zero and unit variance."""
         return self if _is_standard(self) else Tabulated((self.table - self.mean) / self.sd)
 
 
 def as_law(name: str, value: Any) -> Any:
-    """A quantile function of a user's own as a law; anything else as it is given."""
+    """A quantile function of a user's own as a distribution; anything else as it is given."""
     return Tabulated.of(value) if callable(value) else value
 
 
@@ -308,7 +302,7 @@ def _nearly_rising(values: np.ndarray) -> bool:
 
 
 class Empirical(Marginal):
-    """The law of given samples: each value with its weight (one weight alone means equal weights).
+    """The distribution of samples, each value with its weight; a single weight means equal ones.
 
     Example:
         >>> round(Empirical([0.0, 1.0], weights=[0.75, 0.25]).variance, 12)
@@ -330,18 +324,14 @@ class Empirical(Marginal):
             raise InputError("`samples` has only one value. Give at least two different ones.")
 
     def _mass(self) -> np.ndarray:
-        if (
-            self.weights.size not in (1, self.samples.size)
-            or self.weights.min() < 0
-            or self.weights.sum() <= 0
-        ):
+        wrong_size = self.weights.size not in (1, self.samples.size)
+        if wrong_size or self.weights.min() < 0 or self.weights.sum() <= 0:
             raise InputError(
                 f"`weights` must be one number or {self.samples.size} numbers, none negative, "
                 f"got {show(self.weights)}. Leave it out for equal weights."
             )
-        each = np.broadcast_to(self.weights, self.samples.shape)[
-            np.argsort(self.samples, kind="stable")
-        ]
+        order = np.argsort(self.samples, kind="stable")
+        each = np.broadcast_to(self.weights, self.samples.shape)[order]
         return np.cumsum(each) / np.sum(each)
 
     def _each(self) -> np.ndarray:
@@ -360,9 +350,8 @@ class Empirical(Marginal):
     @property
     def symmetric(self) -> bool:
         """Whether values and weights mirror about zero, exactly."""
-        same = np.allclose(
-            self.values, -self.values[::-1], rtol=0, atol=1e-12 * np.abs(self.values).max()
-        )
+        rounding = 1e-12 * np.abs(self.values).max()
+        same = np.allclose(self.values, -self.values[::-1], rtol=0, atol=rounding)
         return bool(same and np.allclose(self._each(), self._each()[::-1], rtol=0, atol=1e-12))
 
     def cdf(self, x: Any) -> Any:
@@ -387,11 +376,9 @@ class Empirical(Marginal):
 
     def standardized(self) -> Empirical:
         """The same samples at mean zero and unit variance."""
-        return (
-            self
-            if _is_standard(self)
-            else Empirical((self.samples - self.mean) / self.sd, self.weights)
-        )
+        if _is_standard(self):
+            return self
+        return Empirical((self.samples - self.mean) / self.sd, self.weights)
 
     def hermite(self, order: int = 401) -> np.ndarray:
         """Closed form of a step function: each step at z adds Δx He_{n−1}(z)φ(z)/√n!."""
@@ -446,9 +433,8 @@ class SphereProjection(SymmetricLaw):
         radii, weights = self._radii()
         x = np.asarray(x, dtype=np.float64)
         square = np.minimum((x[..., None] / radii) ** 2, 1.0)
-        return np.sum(
-            weights * scipy.special.betainc(0.5, (self.dimension - 1) / 2, square), axis=-1
-        )
+        inside = scipy.special.betainc(0.5, (self.dimension - 1) / 2, square)
+        return np.sum(weights * inside, axis=-1)
 
     def size(self, v: Any, delta: Any) -> Any:
         """Inverse incomplete beta function for one radius, bisection for several."""
@@ -489,7 +475,5 @@ class SphereProjection(SymmetricLaw):
     def _unit_moment(self, order: float) -> float:
         radii, weights = self._radii()
         b = (self.dimension - 1) / 2
-        direction = math.exp(
-            scipy.special.betaln((order + 1) / 2, b) - scipy.special.betaln(0.5, b)
-        )
-        return float(np.sum(weights * radii**order)) * direction
+        log = scipy.special.betaln((order + 1) / 2, b) - scipy.special.betaln(0.5, b)
+        return float(np.sum(weights * radii**order)) * math.exp(log)

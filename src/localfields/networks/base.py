@@ -25,10 +25,9 @@ Params = dict[str, jax.Array]
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "relu": jax.nn.relu,
-    "erf": lambda h: jax.scipy.special.erf(
-        h * math.sqrt(0.5)
-    ),  # erf(h/√2), as the committee literature writes it
-    "erf-unscaled": jax.scipy.special.erf,  # erf(h), as some do
+    # erf(h/√2), as the committee literature writes it, and erf(h), as some do.
+    "erf": lambda h: jax.scipy.special.erf(h * math.sqrt(0.5)),
+    "erf-unscaled": jax.scipy.special.erf,
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
     "identity": lambda h: h,
@@ -140,7 +139,6 @@ def initial_fields(
         jax.random.randint(jax.random.fold_in(key, axis), (hidden,), 0, n)
         for axis, n in enumerate(shape)
     ]
-    rows = jax.vmap(lambda by: jnp.roll(jnp.asarray(profile, dtype), by, tuple(range(len(shape)))))(
-        jnp.stack(moves, 1)
-    )
-    return sd * rows.reshape(hidden, size)
+    axes = tuple(range(len(shape)))
+    rolled = jax.vmap(lambda by: jnp.roll(jnp.asarray(profile, dtype), by, axes))
+    return sd * rolled(jnp.stack(moves, 1)).reshape(hidden, size)

@@ -28,7 +28,7 @@ LARGEST_TABLE = 50_000_000  # numbers in a list of patterns: 400 MB
 
 
 class Stimulus(Spec):
-    """A law on a lattice, with mean zero and unit variance unless it says otherwise.
+    """A distribution on a lattice, with mean zero and unit variance unless it says otherwise.
 
     A new stimulus is one file: a subclass that declares its fields (the first is `shape`) and
     defines `draw`, `covariance` and `marginal`. Validation, JSON form and command-line options
@@ -42,12 +42,12 @@ class Stimulus(Spec):
 
     @property
     def translation_invariant(self) -> bool:
-        """Whether every shift has the same law (assumption S2)."""
+        """Whether every shift has the same distribution (assumption S2)."""
         return True
 
     @property
     def sign_symmetric(self) -> bool:
-        """Whether X and −X have the same law (assumption S3)."""
+        """Whether X and −X have the same distribution (assumption S3)."""
         return True
 
     @property
@@ -87,7 +87,7 @@ class Stimulus(Spec):
 
     @abc.abstractmethod
     def marginal(self) -> Marginal | None:
-        """Exact law of one coordinate."""
+        """Exact distribution of one coordinate."""
 
     def covariance_matrix(self) -> np.ndarray:
         """The whole covariance matrix Σ, (size, size), in float64."""

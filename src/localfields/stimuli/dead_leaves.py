@@ -22,8 +22,9 @@ class DeadLeaves(Stimulus):
     Radii have the density r^−(d+1) on d axes between the smallest and the largest (r⁻³ on a torus):
     a scene looked at from twice the distance has the same law, within these bounds (Lee, Mumford &
     Huang 2001). Centers are uniform on the sites, and what no leaf covers shows one background, so
-    that the law is exactly translation invariant. Two sites are alike if the first leaf that covers
-    one of them covers both, and independent otherwise; this gives the covariance in closed form.
+    that the distribution is exactly translation invariant. Two sites are alike if the first leaf
+    that covers one of them covers both, and independent otherwise; this gives the covariance in
+    closed form.
 
     Example:
         >>> import localfields as lf
@@ -56,7 +57,7 @@ class DeadLeaves(Stimulus):
 
     @property
     def sign_symmetric(self) -> bool:
-        """As the law of the grays is."""
+        """As the distribution of the grays is."""
         return self.gray.symmetric
 
     @property
@@ -127,5 +128,5 @@ class DeadLeaves(Stimulus):
         return total / self.size
 
     def marginal(self) -> Marginal:
-        """The law of the grays."""
+        """The distribution of the grays."""
         return self.gray

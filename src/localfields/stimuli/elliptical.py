@@ -48,10 +48,8 @@ class EllipticalLaw(Colored):
         white = jax.random.normal(for_direction, (num, *self.shape), working_dtype())
         length = jnp.sqrt(jnp.sum(white.reshape(num, -1) ** 2, axis=1))
         factor = self.stretch(for_radius, length)
-        return (
-            colored(white, self.kernel, self.shape, self.xi).reshape(num, self.size)
-            * factor[:, None]
-        )
+        z = colored(white, self.kernel, self.shape, self.xi)
+        return z.reshape(num, self.size) * factor[:, None]
 
     def covariance(self) -> np.ndarray:
         """The kernel's correlation."""

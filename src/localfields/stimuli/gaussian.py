@@ -34,7 +34,7 @@ class GaussianCopula(Colored):
 
     @abc.abstractmethod
     def marginal(self) -> Marginal:
-        """Exact law of one coordinate; it may be made from traced fields."""
+        """Exact distribution of one coordinate; it may be made from traced fields."""
 
     def draw(self, key: Any, num: int) -> jax.Array:
         """Color white noise, then map each site."""
@@ -192,7 +192,7 @@ class NLGP(GaussianCopula):
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     def marginal(self) -> Marginal:
-        """The law of erf(gZ)/𝒵."""
+        """The distribution of erf(gZ)/𝒵."""
         return ErfNormal(self.gain)
 
     def site_gated_mean(self) -> np.ndarray:
@@ -273,7 +273,7 @@ class Copula(GaussianCopula):
         return self.marginal_law.symmetric
 
     def marginal(self) -> Marginal:
-        """The law given, standardized."""
+        """The distribution given, standardized."""
         return self.marginal_law
 
 

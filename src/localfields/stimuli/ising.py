@@ -59,19 +59,16 @@ class Ising(Stimulus):
         """
         n, dtype = self.size, working_dtype()
         coupling = jnp.asarray(self.coupling, dtype)
-        flips = jax.nn.sigmoid(
-            -2 * jnp.abs(coupling)
-        )  # of a bond by itself: (1 − t)/2, with all its digits
+        flips = jax.nn.sigmoid(-2 * jnp.abs(coupling))  # of a single bond: (1 − t)/2, all digits
         log_t = jnp.log1p(-2 * flips)
         # Turning every second spin makes J < 0 into J > 0; on an odd ring the closing bond then
         # prefers −1.
         closing = jnp.where((coupling < 0) & (n % 2 == 1), -1.0, 1.0).astype(dtype)
         bonds = jnp.arange(n - 1, 0, -1, dtype=dtype)  # left to the closing one after the step
-        ahead, here = bonds * log_t, (bonds + 1) * log_t
-        keep = (
-            (1 - flips) * _one_plus(ahead, closing) / _one_plus(here, closing)
-        )  # P(s' = +1 | s = +1)
-        turn = flips * _one_plus(ahead, closing) / _one_plus(here, -closing)  # P(s' = +1 | s = −1)
+        after, before = bonds * log_t, (bonds + 1) * log_t
+        # P(s' = +1 | s = +1) and P(s' = +1 | s = −1).
+        keep = (1 - flips) * _one_plus(after, closing) / _one_plus(before, closing)
+        turn = flips * _one_plus(after, closing) / _one_plus(before, -closing)
         # The generator is most of a draw's cost, so two sites share a word. The lower 16 bits of a
         # site's number, which matter once in 2¹⁶ comparisons, come from one further word a draw,
         # times an odd number for each site: two sites look at it together about once in 10⁶ draws,

@@ -89,11 +89,9 @@ class Pulse(Stimulus):
     def marginal(self) -> Marginal:
         """±1, or 0 and 1 with the fraction covered."""
         p = self.coverage()
-        return (
-            TwoPoint()
-            if self.coding == "signs"
-            else Empirical(np.array([0.0, 1.0]), np.array([1 - p, p]))
-        )
+        if self.coding == "signs":
+            return TwoPoint()
+        return Empirical(np.array([0.0, 1.0]), np.array([1 - p, p]))
 
     def covariance(self) -> np.ndarray:
         """From the chance that two sites both lie in the pulse."""
@@ -106,8 +104,8 @@ class Pulse(Stimulus):
 class SinglePulse(Pulse):
     """A pulse at a random place, of uniform length from `shortest` to `longest` (notes, SP).
 
-    On a torus each axis has its own place and length. The law has only N × (number of lengths)
-    atoms an axis.
+    On a torus each axis has its own place and length. The distribution has only N × (number of
+    lengths) atoms an axis.
 
     Example:
         >>> import localfields as lf

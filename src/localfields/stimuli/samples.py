@@ -57,10 +57,10 @@ SYMMETRY = Declaration(
 class Rows(Stimulus):
     """Rows drawn at random, each as likely as any other, with replacement.
 
-    Statistics are those of the rows, exactly: nothing is estimated of a law behind them. With a
-    `symmetry` every shift of a row, or its negative, is as likely as the row, so that the stimulus
-    has that symmetry exactly, and `orbit` and the theories apply; whether the data had it is
-    another question, which `predict` looks into.
+    Statistics are those of the rows, exactly: nothing is estimated of a distribution behind them.
+    With a `symmetry` every shift of a row, or its negative, is as likely as the row, so that the
+    stimulus has that symmetry exactly, and `orbit` and the theories apply; whether the data had it
+    is another question, which `predict` looks into.
     """
 
     preprocess = required(PreprocessField)
@@ -101,9 +101,8 @@ class Rows(Stimulus):
         else:
             flat = covariance.reshape(self.size, self.size)
             sd = np.sqrt(np.diag(flat))
-            apart = np.stack(
-                [np.roll(far, by, range(far.ndim)).ravel() for by in np.ndindex(self.shape)]
-            )
+            axes = range(far.ndim)
+            apart = np.stack([np.roll(far, by, axes).ravel() for by in np.ndindex(self.shape)])
             correlation = (flat / np.outer(sd, sd))[apart >= 0.9 * far.max()]
         return bool(np.sqrt(np.mean(correlation**2)) < DEPENDENT)
 
@@ -144,11 +143,9 @@ class Rows(Stimulus):
                 site = (np.arange(n) + generator.integers(0, n, (len(x), 1))) % n
                 x = np.take_along_axis(x, along(site, axis, len(self.shape)), axis + 1)
             x = x.reshape(len(x), self.size)
-        return (
-            x * generator.choice([-1.0, 1.0], (len(x), 1)).astype(x.dtype)
-            if self.sign_symmetric
-            else x
-        )
+        if self.sign_symmetric:
+            x = x * generator.choice([-1.0, 1.0], (len(x), 1)).astype(x.dtype)
+        return x
 
     def sample(self, key: Any, num: int) -> jax.Array:
         """Draw rows; of streamed data, from all of the file. See `Stimulus.sample`."""
@@ -180,11 +177,9 @@ class Rows(Stimulus):
         )
         if self.sign_symmetric:
             return np.zeros(self.shape)
-        return (
-            np.full(self.shape, means.mean())
-            if self.translation_invariant
-            else means.reshape(self.shape)
-        )
+        if self.translation_invariant:
+            return np.full(self.shape, means.mean())
+        return means.reshape(self.shape)
 
     def mean(self) -> float:
         """Mean over rows and sites; what is rounding beside the spread counts as zero."""
@@ -208,8 +203,8 @@ class Rows(Stimulus):
         axes, power = tuple(range(1, len(self.shape) + 1)), np.zeros(self.shape)
         mean = self.site_means().mean()
         for piece in self.pieces():
-            there = np.fft.fftn((piece - mean).reshape(-1, *self.shape), axes=axes)
-            power += (there.real**2 + there.imag**2).sum(axis=0)
+            transform = np.fft.fftn((piece - mean).reshape(-1, *self.shape), axes=axes)
+            power += (transform.real**2 + transform.imag**2).sum(axis=0)
         return np.fft.ifftn(power).real / (self.num * self.size)
 
     def _matrix(self) -> np.ndarray:
@@ -296,12 +291,9 @@ class Samples(Rows):
         """Read the data; the lattice is theirs unless another one of as many sites is given."""
         data = Data().check("data", given["data"])
         assert data is not None
-        shape = given["shape"]
-        shape = (
-            data.shape[1:]
-            if shape is None or np.size(shape) == 0
-            else Shape().check("shape", shape)
-        )
+        shape = data.shape[1:]
+        if given["shape"] is not None and np.size(given["shape"]):
+            shape = Shape().check("shape", given["shape"])
         if math.prod(shape) != math.prod(data.shape[1:]):
             raise InputError(
                 f"`shape` {shape} does not have as many sites as a sample, {data.shape[1:]}."
@@ -315,7 +307,7 @@ class Samples(Rows):
         labels = np.concatenate([piece.reshape(-1) for piece in self.classes.pieces()])
         which = np.flatnonzero(labels == self.chosen)
         if which.size < 2:
-            some = ", ".join(f"{one:g}" for one in np.unique(labels)[:8])
+            some = ", ".join(f"{label:g}" for label in np.unique(labels)[:8])
             raise InputError(
                 f"Only {which.size} samples have the label {self.chosen}; at least two are needed. "
                 f"The labels are {some}."
@@ -324,7 +316,7 @@ class Samples(Rows):
 
     def _prepared(self) -> tuple[np.ndarray, list[Applied], np.ndarray | None]:
         """Rows to hold, the fitted steps, and which rows of the data they are taken from."""
-        steps = json.dumps([one.to_json() for one in self.preprocess])
+        steps = json.dumps([step.to_json() for step in self.preprocess])
         named = self.classes and self.classes.sha256
         key = ("samples", self.data.sha256, self.shape, named, self.chosen if named else 0, steps)
         return remembered(key, self._prepare)
@@ -334,16 +326,13 @@ class Samples(Rows):
         num = self.data.num if which is None else len(which)
         width = self.size * np.dtype(dtype).itemsize
         if num * width > LARGEST_HELD:
-            # Always the same part of the same data, so that whoever asks again is told the same.
-            part = np.sort(
-                np.random.default_rng(0).choice(num, max(2, POOL // width), replace=False)
-            )
-            which_held = part if which is None else which[part]
-            raw = self.data.take(which_held).reshape(-1, self.size)
+            # Always the same part of the same data, so that results do not change between calls.
+            generator = np.random.default_rng(0)
+            part = np.sort(generator.choice(num, max(2, POOL // width), replace=False))
+            raw = self.data.take(part if which is None else which[part]).reshape(-1, self.size)
         elif which is None:
-            raw = np.concatenate(
-                [piece.reshape(-1, self.size).astype(dtype) for piece in self.data.pieces()]
-            )
+            pieces = (piece.reshape(-1, self.size) for piece in self.data.pieces())
+            raw = np.concatenate([piece.astype(dtype) for piece in pieces])
         else:
             raw = self.data.take(which).reshape(-1, self.size)
         fitted = fit_all(self.preprocess, raw, self.shape)
@@ -366,7 +355,7 @@ class Samples(Rows):
 
 
 def check_rows(rows: np.ndarray) -> None:
-    """Refuse what steps have made of data, where that is no data any more."""
+    """Check that the data are finite and vary after preprocessing."""
     finite = np.isfinite(rows).all()
     if not finite or np.ptp(rows) == 0:
         got = "constant" if finite else "not finite"

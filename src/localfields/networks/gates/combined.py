@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..._spec import Count, Declaration, Many, Nested, declare
 from ..._types import Whole, working_dtype
@@ -109,7 +108,7 @@ class Exclusive(Gates):
 
     @property
     def num_gates(self) -> int:
-        """A gate a pattern."""
+        """One gate per pattern."""
         return 2**self.gates.num_gates
 
     @property
@@ -167,19 +166,12 @@ class Several(Gates):
         # Parts that look at every site share evenly what the others leave.
         rest = (h.size - sum(count or 0 for count in counts)) // max(counts.count(None), 1)
         ends = list(itertools.accumulate(rest if count is None else count for count in counts))
-        pieces = [
-            h[end - count : end]
-            for end, count in zip(ends, np.diff([0, *ends]).tolist(), strict=True)
-        ]
-        return jnp.concatenate(
-            [part.open(one).astype(h.dtype) for part, one in zip(self.parts, pieces, strict=True)]
-        )
+        pieces = [h[start:end] for start, end in itertools.pairwise([0, *ends])]
+        opened = [part.open(piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        return jnp.concatenate([gate.astype(h.dtype) for gate in opened])
 
     def half_spaces(self, shape: tuple[int, ...]) -> jax.Array | None:
         """Those of the parts, if all have them."""
         rows = [part.half_spaces(shape) for part in self.parts]
-        return (
-            None
-            if any(row is None for row in rows)
-            else jnp.concatenate([row for row in rows if row is not None])
-        )
+        known = [row for row in rows if row is not None]
+        return jnp.concatenate(known) if len(known) == len(rows) else None

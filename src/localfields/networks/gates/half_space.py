@@ -28,7 +28,7 @@ class HalfSpaces(Gates):
 
     @property
     def num_directions(self) -> int:
-        """One a gate."""
+        """One per gate."""
         return self.num_gates
 
     @abc.abstractmethod
@@ -99,9 +99,8 @@ class Bump(OneProfile):
         """The bump."""
         d = jnp.asarray(distance(shape), working_dtype())
         scaled = d / jnp.where(self.width > 0, self.width, 1)
-        return jnp.where(d == 0, 1, jnp.where(self.width > 0, jnp.exp(-(scaled**2) / 2), 0)).astype(
-            d.dtype
-        )
+        around = jnp.where(self.width > 0, jnp.exp(-(scaled**2) / 2), 0)
+        return jnp.where(d == 0, 1, around).astype(d.dtype)
 
 
 class Block(OneProfile):
@@ -118,10 +117,8 @@ class Block(OneProfile):
 
     def profile(self, shape: tuple[int, ...]) -> jax.Array:
         """Ones on the block."""
-        along = [np.arange(n) < self.length for n in shape]
-        return jnp.asarray(
-            np.stack(np.meshgrid(*along, indexing="ij")).all(axis=0), working_dtype()
-        )
+        inside = np.meshgrid(*(np.arange(n) < self.length for n in shape), indexing="ij")
+        return jnp.asarray(np.stack(inside).all(axis=0), working_dtype())
 
 
 class MexicanHat(OneProfile):
