@@ -61,4 +61,4 @@ class Heard:
         return self.messages
 
     def of(self, kind):
-        return [one for one in self.messages if isinstance(one, kind)]
+        return [message for message in self.messages if isinstance(message, kind)]

@@ -114,7 +114,9 @@ class Visitor(ClientSession):
 
     def texts(self):
         """All the words on the page."""
-        return "\n".join(str(one.text) for one in self.document.models if hasattr(one, "text"))
+        return "\n".join(
+            str(model.text) for model in self.document.models if hasattr(model, "text")
+        )
 
     def wait(self, condition, seconds=60):
         """Look at the page again until the condition holds; whether it does."""

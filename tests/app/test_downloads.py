@@ -36,10 +36,10 @@ def test_data_hold_what_the_page_shows(tmp_path):
     run = finished_run()
     path = tmp_path / "run.nc"
     path.write_bytes(make_file(run.trajectory(), "nc"))
-    with xr.open_dataset(path) as found:
-        np.testing.assert_array_equal(found["weights"], run.series["weights"])
-        np.testing.assert_array_equal(found["loss"], run.series["loss"])
-        np.testing.assert_allclose(found["time"], run.times)
+    with xr.open_dataset(path) as dataset:
+        np.testing.assert_array_equal(dataset["weights"], run.series["weights"])
+        np.testing.assert_array_equal(dataset["loss"], run.series["loss"])
+        np.testing.assert_allclose(dataset["time"], run.times)
 
 
 def test_the_picture_is_an_svg():
@@ -72,7 +72,7 @@ def test_links_lead_to_the_run_that_is_shown_last(kind, tmp_path):
         for page in (first, second)
     }
     for page, offered in links.items():
-        assert sorted(offered.values()) == [f"nlgp.{one}" for one in sorted(FILE_TYPES)], page
+        assert sorted(offered.values()) == [f"nlgp.{suffix}" for suffix in sorted(FILE_TYPES)], page
     assert not set(links[first]) & set(links[second])
     paths = [next(one for one in links[page] if one.endswith(kind)) for page in (first, second)]
     for reply, seed in zip(fetch(downloads, *paths), (3, 2), strict=True):
@@ -80,9 +80,9 @@ def test_links_lead_to_the_run_that_is_shown_last(kind, tmp_path):
         assert f'filename="nlgp.{kind}"' in reply.headers["Content-Disposition"]
         if kind == "nc":
             (tmp_path / "x.nc").write_bytes(reply.body)
-            with xr.open_dataset(tmp_path / "x.nc") as found:
+            with xr.open_dataset(tmp_path / "x.nc") as dataset:
                 np.testing.assert_array_equal(
-                    found["weights"], finished_run(seed).series["weights"]
+                    dataset["weights"], finished_run(seed).series["weights"]
                 )
     downloads.withdraw(first)
     gone, other = fetch(downloads, *paths)

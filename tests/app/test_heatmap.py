@@ -24,13 +24,13 @@ def canned_cells(diagram=DIAGRAM):
         for row in range(len(diagram.y.values))
         for column in range(len(diagram.x.values))
     ]
-    for one, state in zip(
+    for cell, state in zip(
         cells, ("known", "known", "empty", "running", "waiting", "failed"), strict=True
     ):
-        one.state = state
+        cell.state = state
         if state in ("known", "running"):
-            one.ipr = 0.1 * one.column + 0.05 * one.row
-        one.kurtosis, one.critical = -1.5 + one.column, -0.5
+            cell.ipr = 0.1 * cell.column + 0.05 * cell.row
+        cell.kurtosis, cell.critical = -1.5 + cell.column, -0.5
     cells[5].note = "It is <b>gone</b>."
     cells[5].experiment = ""
     return cells
@@ -62,11 +62,11 @@ def test_cells_lie_at_their_column_and_row():
     assert data["across"] == ["0.1", "1", "10"] * 2 and data["up"] == ["1"] * 3 + ["4"] * 3
     np.testing.assert_allclose(data["ipr"], [0, 0.1, math.nan, 0.05, math.nan, math.nan])
     assert data["shown"] == ["0.00", "0.10", "not computed yet", "0.05", "waiting", "failed"]
-    said = [
+    texts = [
         "localized: kurtosis -1.50, critical -0.50",
         "not localized: kurtosis -0.50, critical -0.50",
     ]
-    assert data["theory"][:2] == said and data["note"] == [""] * 5 + ["It is <b>gone</b>."]
+    assert data["theory"][:2] == texts and data["note"] == [""] * 5 + ["It is <b>gone</b>."]
     tips = dict(heat.hover.tooltips[2:])
     assert tips == {"IPR": "@shown", "theory": "@theory", "": "@note"}
     assert data["edge"][3:] == [ORANGE, GRAY, "#CC79A7"] and data["width"] == [0, 0, 0, 3, 3, 3]
@@ -79,12 +79,12 @@ def test_cells_lie_at_their_column_and_row():
 
 def test_theory_says_localized_below_the_critical_kurtosis():
     cells = canned_cells()
-    assert [one.predicted for one in cells[:3]] == ["localized", "not localized", "not localized"]
+    assert [cell.predicted for cell in cells[:3]] == ["localized", "not localized", "not localized"]
     assert theory_text(cells[0]) == "localized: kurtosis -1.50, critical -0.50"
     cells[0].critical = math.nan
     assert theory_text(cells[0]) == "no border here" and cells[0].predicted == ""
     cells[0].threshold = 0.095
-    assert [one.outcome for one in cells[:3]] == ["not localized", "not localized", ""]
+    assert [cell.outcome for cell in cells[:3]] == ["not localized", "not localized", ""]
     cells[0].ipr = 0.1
     assert cells[0].outcome == "localized"
 
@@ -97,8 +97,8 @@ def test_the_border_is_drawn_between_cells_of_either_side():
     (xs,), (ys,) = heat.lines.data["xs"], heat.lines.data["ys"]
     np.testing.assert_allclose(xs, 1, atol=1e-9)
     assert (min(ys), max(ys)) == (0, 1)
-    for one in cells:  # along the other axis, a quarter of the way up
-        one.kurtosis, one.critical = float(one.row), 0.25
+    for cell in cells:  # along the other axis, a quarter of the way up
+        cell.kurtosis, cell.critical = float(cell.row), 0.25
     heat.show_border(DIAGRAM, cells)
     (xs,), (ys,) = heat.lines.data["xs"], heat.lines.data["ys"]
     assert (min(xs), max(xs)) == (0, 2)
@@ -122,14 +122,15 @@ def test_the_table_says_the_same_with_the_highest_value_on_top():
     text = cell_table(DIAGRAM, cells, dark=False)
     rows = re.findall("<tr>(.*?)</tr>", text)
     assert re.findall("<th scope='col'>(.*?)</th>", rows[0]) == ["0.1", "1", "10"]
-    found = {}
+    shown = {}
     for row in rows[1:]:
         (name,) = re.findall("<th scope='row'>(.*?)</th>", row)
-        found[name] = [
-            html.unescape(re.sub("<.*?>", "", one)) for one in re.findall("<td.*?>(.*?)</td>", row)
+        shown[name] = [
+            html.unescape(re.sub("<.*?>", "", cell))
+            for cell in re.findall("<td.*?>(.*?)</td>", row)
         ]
-    assert list(found) == ["4", "1"]  # as in the picture, upward
-    assert found == {"1": ["0.00 *", "0.10", "open"], "4": ["0.05 *", "waiting", "failed"]}
+    assert list(shown) == ["4", "1"]  # as in the picture, upward
+    assert shown == {"1": ["0.00 *", "0.10", "open"], "4": ["0.05 *", "waiting", "failed"]}
     assert "aria-label='gain 1, xi 4: waiting'" in text
     assert "<b>" not in text and "It is &lt;b&gt;gone&lt;/b&gt;." in text
 

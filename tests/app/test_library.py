@@ -110,14 +110,14 @@ def test_one_file_is_served_and_no_other(report):
     )
     assert whole.code == 200 and whole.body == b"<h1>The report</h1>"
     assert whole.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert [one.code for one in others] == [404] * 4
+    assert [reply.code for reply in others] == [404] * 4
     same = fetch(canned_service(report=report), "/report?path=secret.txt")[0]
     assert same.body == whole.body
     (report / "report.html").unlink()
     assert [
-        one.code
+        reply.code
         for folder in (report, None)
-        for one in fetch(canned_service(report=folder), "/report")
+        for reply in fetch(canned_service(report=folder), "/report")
     ] == [404, 404]
 
 
@@ -138,7 +138,7 @@ def table(text):
 
 
 def links(page):
-    return [html.unescape(one) for one in re.findall("href='([^']*)'", page.runs.object)]
+    return [html.unescape(link) for link in re.findall("href='([^']*)'", page.runs.object)]
 
 
 def test_stored_runs_newest_first_with_links(tmp_path):
@@ -146,14 +146,14 @@ def test_stored_runs_newest_first_with_links(tmp_path):
     runs.append(
         experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "shape": "12", "steps": "70"})
     )
-    for sites, one in enumerate(runs, start=1):
-        store_canned(Store(tmp_path), one, sites)
+    for sites, run in enumerate(runs, start=1):
+        store_canned(Store(tmp_path), run, sites)
     page = opened(store=tmp_path)
     digests = [
-        read(from_query(one.removeprefix("/?"), Limits())[0], Limits()).digest
-        for one in links(page)
+        read(from_query(link.removeprefix("/?"), Limits())[0], Limits()).digest
+        for link in links(page)
     ]
-    assert digests == [one.digest for one in reversed(runs)]
+    assert digests == [run.digest for run in reversed(runs)]
     assert "3 runs" in page.runs.object
     shown = table(page.runs.object)
     for row, run, sites in zip(shown, reversed(runs), (3, 2, 1), strict=True):
@@ -226,7 +226,7 @@ def test_many_runs_are_cut(tmp_path, monkeypatch):
         store_canned(Store(tmp_path), typed(gain=str(gain)))
     page = opened(store=tmp_path)
     assert "The newest 2 of 4 runs" in page.runs.object
-    assert [re.search("gain=([^&]*)", one)[1] for one in links(page)] == ["8", "7"]
+    assert [re.search("gain=([^&]*)", link)[1] for link in links(page)] == ["8", "7"]
 
 
 def test_answers_to_older_questions_are_dropped(tmp_path):

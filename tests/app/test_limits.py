@@ -105,20 +105,20 @@ def test_the_largest_that_is_allowed_passes():
 )
 def test_memory_of_records_is_that_of_the_engine(network):
     """Against what `train` itself tells; a network without some parameters takes a little less."""
-    one = lf.Experiment(
+    wanted = lf.Experiment(
         experiment().task, network, lf.Training(steps=20, batch=50, every=3, evaluate=10, members=2)
     )
-    told = []
-    one.run(on_progress=lambda progress: told.append(progress.record_bytes))
-    size = record_bytes(one, 2)
-    assert told[0] <= size <= told[0] * 1.7
+    sizes = []
+    wanted.run(on_progress=lambda progress: sizes.append(progress.record_bytes))
+    size = record_bytes(wanted, 2)
+    assert sizes[0] <= size <= sizes[0] * 1.7
     if isinstance(network, lf.networks.TwoLayer):
-        assert size == told[0]
+        assert size == sizes[0]
 
 
 def test_what_was_written_is_read():
-    one = experiment(members=3)
-    assert Limits().read(one.canonical()).digest == one.digest
+    wanted = experiment(members=3)
+    assert Limits().read(wanted.canonical()).digest == wanted.digest
 
 
 @pytest.mark.parametrize(
@@ -142,10 +142,10 @@ def plain(**changes):
     return json.loads(experiment().canonical()) | changes
 
 
-def with_stimulus(one):
-    found = plain()
-    found["task"]["stimuli"] = [one, one]
-    return json.dumps(found)
+def with_stimulus(stimulus):
+    content = plain()
+    content["task"]["stimuli"] = [stimulus, stimulus]
+    return json.dumps(content)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_reading_a_file_would_be_seen(secret, opened):
 def test_no_path_of_a_visitor_reaches_the_file_system(form, secret, opened):
     with pytest.raises(InputError):
         Limits().read(form(secret))
-    assert not [one for one in opened if "secret" in one]
+    assert not [path for path in opened if "secret" in path]
 
 
 def test_classes_that_open_files_are_known_by_their_fields():

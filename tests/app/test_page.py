@@ -108,8 +108,8 @@ def test_every_place_of_every_slider_is_legal(name):
                 field.kind.check(field.name, scale.value(position))
 
 
-def make_controls(texts, told=None):
-    return Controls(Limits(), texts, (lambda: None) if told is None else lambda: told.append(1))
+def make_controls(texts, calls=None):
+    return Controls(Limits(), texts, (lambda: None) if calls is None else lambda: calls.append(1))
 
 
 def test_controls_say_what_they_were_given():
@@ -118,14 +118,14 @@ def test_controls_say_what_they_were_given():
 
 
 def test_a_slider_writes_the_text_and_a_text_moves_the_slider():
-    told = []
-    made = make_controls(RING, told)
-    gain = made.fields["gain"]
+    calls = []
+    controls = make_controls(RING, calls)
+    gain = controls.fields["gain"]
     gain.sliders[0].value -= 40
-    assert 1 < float(gain.text) < 100 and made.texts["gain"] == gain.text and told == [1]
+    assert 1 < float(gain.text) < 100 and controls.texts["gain"] == gain.text and calls == [1]
     gain.input.value = "0.5"
-    assert gain.sliders[0].value == gain.scale.position(0.5) and told == [1, 1]
-    xi = made.fields["xi"]
+    assert gain.sliders[0].value == gain.scale.position(0.5) and calls == [1, 1]
+    xi = controls.fields["xi"]
     assert len(xi.sliders) == 2
     xi.sliders[1].value += 20
     first, second = map(float, xi.text.split(","))
@@ -134,12 +134,12 @@ def test_a_slider_writes_the_text_and_a_text_moves_the_slider():
 
 @pytest.mark.parametrize("name", STIMULI)
 def test_another_stimulus_brings_its_own_controls(name):
-    made = make_controls(RING)
-    made.stimulus.value = name
-    assert made.texts["stimulus"] == name
-    assert made.texts["steps"] == "40"  # what both have stays
+    controls = make_controls(RING)
+    controls.stimulus.value = name
+    assert controls.texts["stimulus"] == name
+    assert controls.texts["steps"] == "40"  # what both have stays
     if name != "dense-gaussian":  # its lattice belongs to its matrix, which is for Python
-        assert len(experiment_of(made.texts).task.stimuli) == 2
+        assert len(experiment_of(controls.texts).task.stimuli) == 2
 
 
 def test_a_new_stimulus_appears_by_itself():
@@ -147,27 +147,27 @@ def test_a_new_stimulus_appears_by_itself():
         pass
 
     try:
-        made = make_controls(RING)
-        assert "doubled" in made.stimulus.options
-        made.stimulus.value = "doubled"
-        assert {"xi", "gain"} <= set(made.fields)
+        controls = make_controls(RING)
+        assert "doubled" in controls.stimulus.options
+        controls.stimulus.value = "doubled"
+        assert {"xi", "gain"} <= set(controls.fields)
     finally:
         del _registry.CLASSES["stimulus"]["doubled"]
 
 
 def test_the_classes_can_differ_in_another_number():
-    made = make_controls(RING)
-    made.varied.value = "gain"
-    texts = made.texts
+    controls = make_controls(RING)
+    controls.varied.value = "gain"
+    texts = controls.texts
     assert "," in texts["gain"] and "," not in texts.get("xi", "3")
     assert len(experiment_of(texts).task.stimuli) == 2
 
 
 def test_rare_fields_are_kept_while_folded():
-    made = make_controls({**RING, "l2": "0.1"})
-    assert "l2" not in made.fields and made.texts["l2"] == "0.1"
-    made.rare.collapsed = False
-    assert made.fields["l2"].text == "0.1" and made.texts["l2"] == "0.1"
+    controls = make_controls({**RING, "l2": "0.1"})
+    assert "l2" not in controls.fields and controls.texts["l2"] == "0.1"
+    controls.rare.collapsed = False
+    assert controls.fields["l2"].text == "0.1" and controls.texts["l2"] == "0.1"
 
 
 # Runs.
@@ -183,8 +183,7 @@ def canned_records(first, last, members=2, sites=40):
 
 
 def canned_run(verdict="localized"):
-    told = msg.TheoryVerdict(verdict, "")
-    return LiveRun(RING, experiment_of(RING), told)
+    return LiveRun(RING, experiment_of(RING), msg.TheoryVerdict(verdict, ""))
 
 
 def test_records_that_come_twice_count_once():
@@ -212,8 +211,8 @@ def test_a_run_is_a_trajectory():
     run = canned_run()
     run.receive(canned_records(0, 5))
     run.receive(msg.Done("finished", "", 1.0, ("ok", "ok")))
-    found = run.trajectory()
-    assert found.ipr[:, -1].tolist() == [[1.0], [1.0]] and found.peak[0, -1, 0] == 7
+    trajectory = run.trajectory()
+    assert trajectory.ipr[:, -1].tolist() == [[1.0], [1.0]] and trajectory.peak[0, -1, 0] == 7
 
 
 # The page, with a stand-in for the workers.

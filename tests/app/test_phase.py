@@ -56,7 +56,7 @@ def drawn(phase):
 
 def test_diagram_to_begin_with():
     phase = opened()
-    assert len(phase.cells) == 48 and len({one.digest for one in phase.cells}) == 48
+    assert len(phase.cells) == 48 and len({cell.digest for cell in phase.cells}) == 48
     assert np.isnan(drawn(phase)).all() and not phase.start.disabled and phase.pause.disabled
     first, last = phase.cells[0].texts, phase.cells[-1].texts
     assert (first["gain"], first["xi"]) == ("0.1", "0.333,1") and (last["gain"], last["xi"]) == (
@@ -77,9 +77,11 @@ def test_sweep_fills_the_diagram_two_cells_at_a_time():
         pool.waiting[0].finish(0.1 + place / 10)
         phase.document.settle()
     assert most == MAX_JOBS == 2 and not pool.waiting and len(pool.jobs) == 6
-    assert {job.request.experiment for job in pool.jobs} == {one.experiment for one in phase.cells}
+    assert {job.request.experiment for job in pool.jobs} == {
+        cell.experiment for cell in phase.cells
+    }
     by_run = {job.request.experiment: 0.1 + place / 10 for place, job in enumerate(pool.jobs)}
-    assert drawn(phase) == pytest.approx([by_run[one.experiment] for one in phase.cells])
+    assert drawn(phase) == pytest.approx([by_run[cell.experiment] for cell in phase.cells])
     assert "6 of 6 cells are known" in phase.status.object and phase.bar.value == 100
     assert phase.start.disabled and phase.pause.disabled and not phase.sweeping
 
@@ -92,7 +94,7 @@ def test_order_shows_the_shape_early():
     for _ in range(6):
         pool.waiting[0].finish(0.5)
         phase.document.settle()
-    known = {(one.column < 3, one.row < 2) for one in phase.cells if one.state == "known"}
+    known = {(cell.column < 3, cell.row < 2) for cell in phase.cells if cell.state == "known"}
     assert len(known) == 4
 
 
@@ -107,7 +109,7 @@ def test_pause_ends_what_is_under_way_and_start_goes_on():
     phase.pause_sweep()
     phase.document.settle()
     assert not pool.waiting and [job.state for job in running] == ["cancelled"] * 2
-    assert [one.state for one in phase.cells].count("known") == 1 and not phase.start.disabled
+    assert [cell.state for cell in phase.cells].count("known") == 1 and not phase.start.disabled
     running[0].finish(0.9)  # too late: nobody listens
     phase.document.settle()
     assert np.nansum(drawn(phase)) == pytest.approx(0.7)
@@ -125,7 +127,7 @@ def test_a_full_queue_stops_the_sweep_and_a_bad_cell_does_not():
     pool.waiting[0].begin()
     pool.waiting[0].end(msg.Lost("It is <b>gone</b>."))
     phase.document.settle()
-    states = [one.state for one in phase.cells]
+    states = [cell.state for cell in phase.cells]
     assert states.count("failed") == 1 and len(pool.waiting) == 2
     assert (
         "It is &lt;b&gt;gone&lt;/b&gt;." in phase.status.object and "<b>" not in phase.status.object
@@ -136,7 +138,7 @@ def test_a_full_queue_stops_the_sweep_and_a_bad_cell_does_not():
     assert "The queue is full." in phase.message.object and not phase.sweeping and not pool.waiting
     pool.refuse = ""
     phase.start_sweep()  # the bad cell is tried again
-    assert "failed" not in [one.state for one in phase.cells] and not phase.message.object
+    assert "failed" not in [cell.state for cell in phase.cells] and not phase.message.object
 
 
 def test_runs_that_were_stopped_or_diverged_say_so():
@@ -147,8 +149,8 @@ def test_runs_that_were_stopped_or_diverged_say_so():
     first.end(msg.Done("cancelled", "", 120.0, note="Paused at the limit of 120 s."))
     second.finish(math.nan, ("diverged at step 7",))
     phase.document.settle()
-    told = {one.note: one.state for one in phase.cells if one.note}
-    assert told == {"Paused at the limit of 120 s.": "failed", "1 members diverged": "known"}
+    notes = {cell.note: cell.state for cell in phase.cells if cell.note}
+    assert notes == {"Paused at the limit of 120 s.": "failed", "1 members diverged": "known"}
 
 
 def test_cells_of_the_store_appear_at_once_and_those_of_others_later(tmp_path):
@@ -174,7 +176,7 @@ def test_cells_of_the_store_appear_at_once_and_those_of_others_later(tmp_path):
 def test_links_open_the_run_of_the_cell():
     phase = opened("stimulus=ising&x=0.1,1,3&y=0.3,0.9,2")
     links = phase.heat.source.data["link"]
-    in_table = [html.unescape(one) for one in re.findall("href='([^']*)'", phase.table.object)]
+    in_table = [html.unescape(link) for link in re.findall("href='([^']*)'", phase.table.object)]
     assert set(links) == set(in_table) and len(links) == 6
     for link, cell in zip(links, phase.cells, strict=True):
         assert link.startswith("/?")
@@ -208,11 +210,11 @@ def test_links_open_the_run_of_the_cell():
         ("&&&", "The link"),
     ],
 )
-def test_wrong_links_are_told_and_something_is_shown(query, said, monkeypatch):
+def test_wrong_links_are_told_and_something_is_shown(query, expected, monkeypatch):
     monkeypatch.setattr(page_module, "THREADS", IdleThreads())
     phase = Phase(canned_service(), query, ManualDocument())
     words = phase.message.object
-    assert "The link could not be read." in words and said in html.unescape(words)
+    assert "The link could not be read." in words and expected in html.unescape(words)
     inner = (
         words.removeprefix("<div class='note mistake' role='status'>")
         .replace("<b>", "")
@@ -285,12 +287,12 @@ def test_every_stimulus_for_visitors_has_a_diagram():
 
 
 def test_axis_values_stay_legal_and_are_spread_evenly():
-    values = np.array([float(one) for one in Axis.of("gain", "0.1,100,7", "nlgp").values])
+    values = np.array([float(value) for value in Axis.of("gain", "0.1,100,7", "nlgp").values])
     assert np.diff(np.log(values)) == pytest.approx(np.full(6, np.log(1000) / 6), abs=0.02)
     tight = Axis.of("k", "2.0004,3,3", "kur").values  # three digits would be 2, which is no order
     assert float(tight[0]) == 2.0004
     assert Axis.of("length", "1,4,16", "block-pulse").values == ("1", "2", "3", "4")
-    linear = [float(one) for one in Axis.of("coupling", "-1,1,5", "ising").values]
+    linear = [float(value) for value in Axis.of("coupling", "-1,1,5", "ising").values]
     assert linear == [-1, -0.5, 0, 0.5, 1]
 
 
@@ -304,7 +306,7 @@ def test_border_is_drawn_where_kurtosis_is_critical(stimulus):
     lines = border_lines(cells, len(diagram.x.values))
     assert len(lines) == 1
     place = lines[0][np.argmin(np.abs(lines[0][:, 1] - 1)), 0]
-    logs = np.log([float(one) for one in diagram.x.values])
+    logs = np.log([float(value) for value in diagram.x.values])
 
     def gap(at):
         value = math.exp(np.interp(at, np.arange(len(logs)), logs))
@@ -325,7 +327,7 @@ def test_agreement_is_counted():
     phase.start_sweep()
     for _ in range(6):
         job = phase.service.pool.waiting[0]
-        place = [one.experiment for one in phase.cells].index(job.request.experiment)
+        place = [cell.experiment for cell in phase.cells].index(job.request.experiment)
         localized = phase.cells[place].predicted == "localized"
         job.finish(0.9 if localized or place == 0 else 0.03)
         phase.document.settle()

@@ -1,5 +1,6 @@
 """Processes and queues: what a page hears, in which order, and what happens when something goes wrong."""
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -20,12 +21,11 @@ from .helpers import Heard, experiment, long_experiment, request
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    with Pool(
-        workers=1, limits=Limits(stop_seconds=5.0), store=tmp_path_factory.mktemp("runs"), warm=""
-    ) as pool:
-        assert pool.wait_ready()
+    runs = tmp_path_factory.mktemp("runs")
+    with contextlib.closing(Pool(1, limits=Limits(stop_seconds=5.0), store=runs)) as pool:
+        assert wait_ready(pool)
         yield pool
-        children = [one["pid"] for one in pool.processes()]
+        children = [worker.process.pid for worker in pool.processes()]
     assert not any(_alive(pid) for pid in children)
 
 
@@ -37,38 +37,50 @@ def pool(shared):
     shared.limits = before
 
 
-def lane(pool, name):
-    return [one for one in pool.processes() if one["lane"] == name]
+def wait_ready(pool, seconds=180):
+    """Wait until every process has started; whether all have."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if sum(worker.ready for worker in pool.processes()) >= sum(pool.size.values()):
+            return True
+        time.sleep(0.05)
+    return False
 
 
-def run_to_end(pool, one, **more):
+def pids(pool, lane):
+    return [worker.process.pid for worker in pool.processes() if worker.lane == lane]
+
+
+def run_to_end(pool, wanted, **more):
     """Everything that a run says until it is done."""
     heard = Heard()
-    pool.submit(request("run", one, **more), heard)
+    pool.submit(request("run", wanted, **more), heard)
     heard.until(msg.Done, msg.Failed, msg.Lost)
     return heard
 
 
 def concatenated(messages, name):
-    return np.concatenate([one.series[name] for one in messages], axis=1)
+    return np.concatenate([message.series[name] for message in messages], axis=1)
 
 
 def test_a_run_tells_all_of_itself_in_order(pool):
-    heard = run_to_end(pool, one := experiment(seed=1, members=2))
+    heard = run_to_end(pool, wanted := experiment(seed=1, members=2))
     kinds = [
-        type(one) for one in heard.messages if not isinstance(one, (msg.TheoryCurves, msg.Queued))
+        type(message)
+        for message in heard.messages
+        if not isinstance(message, (msg.TheoryCurves, msg.Queued))
     ]
     assert kinds[0] is msg.Started and kinds[-1] is msg.Done and kinds.count(msg.Started) == 1
     assert kinds[-2] is msg.GateAgreement and msg.Records in kinds
     records = heard.of(msg.Records)
-    assert np.concatenate([one.steps for one in records]).tolist() == [0, 5, 10, 15, 20]
+    assert np.concatenate([message.steps for message in records]).tolist() == [0, 5, 10, 15, 20]
     assert np.allclose(
-        np.concatenate([one.times for one in records]), 0.05 * np.array([0, 5, 10, 15, 20])
+        np.concatenate([message.times for message in records]), 0.05 * np.array([0, 5, 10, 15, 20])
     )
     done = heard.messages[-1]
     assert (done.stopped, done.digest, done.outcomes, done.stored) == (
         "finished",
-        one.digest,
+        wanted.digest,
         ("ok", "ok"),
         True,
     )
@@ -79,7 +91,7 @@ def test_a_run_tells_all_of_itself_in_order(pool):
     )
     gates = heard.of(msg.GateAgreement)[-1]
     assert gates.agreement.shape == (2, 5, 1) and np.allclose(gates.agreement[:, -1], 1)
-    stored = Store(pool._store).load(one.digest)
+    stored = Store(pool._store).load(wanted.digest)
     assert np.array_equal(stored.weights, weights)
 
 
@@ -103,21 +115,21 @@ def test_the_theory_starts_where_the_run_does(pool):
 
 
 def test_a_run_that_was_paused_goes_on_to_the_same_bit_for_bit(pool):
-    one = experiment(seed=3, steps=2000, every=20)
-    straight = run_to_end(pool, one)
-    Store(pool._store).remove(one.digest)
+    wanted = experiment(seed=3, steps=2000, every=20)
+    straight = run_to_end(pool, wanted)
+    Store(pool._store).remove(wanted.digest)
     parts, checkpoint = [], None
     for step in range(3):  # to the first record, to the second, and then to the end
-        heard = run_to_end(pool, one, checkpoint=checkpoint, one_record=step < 2)
+        heard = run_to_end(pool, wanted, checkpoint=checkpoint, one_record=step < 2)
         parts += heard.of(msg.Records)
         if step < 2:
-            order = [type(one) for one in heard.messages]
+            order = [type(message) for message in heard.messages]
             assert heard.messages[-1].stopped == "cancelled"
             assert order.index(msg.Records) < order.index(msg.RunCheckpoint) < order.index(msg.Done)
             checkpoint = heard.of(msg.RunCheckpoint)[-1].arrays
             assert parts[-1].steps[-1] == 20 * (step + 1)
     assert heard.messages[-1].stopped == "finished"
-    steps = np.concatenate([one.steps for one in parts])
+    steps = np.concatenate([message.steps for message in parts])
     assert steps.tolist() == list(range(0, 2001, 20))  # none twice, none left out
     for name in ("weights", "loss"):
         assert np.array_equal(
@@ -160,9 +172,9 @@ def test_cancel_says_done_and_no_more(pool):
 
 def test_places_in_the_queue(pool):
     first, second, third, late = Heard(), Heard(), Heard(), Heard()
-    while any(one["busy"] for one in pool.processes()):  # with what another test asked for
+    while any(worker.task for worker in pool.processes()):  # with what another test asked for
         time.sleep(0.02)
-    one = pool.submit(request("run", long_experiment(6)), first)
+    running = pool.submit(request("run", long_experiment(6)), first)
     first.until(msg.Started)
     pool.submit(request("run", experiment(seed=9)), late, background=True)
     assert late.until(msg.Queued).position == 1
@@ -171,8 +183,8 @@ def test_places_in_the_queue(pool):
     assert second.until(msg.Queued).position == 1 and third.until(msg.Queued).position == 2
     while late.until(msg.Queued).position != 3:  # those who came later, but wait for it, go first
         pass
-    assert (one.state, two.state, two.position, three.position) == ("running", "waiting", 1, 2)
-    one.cancel()
+    assert (running.state, two.state, two.position, three.position) == ("running", "waiting", 1, 2)
+    running.cancel()
     second.until(msg.Started)
     assert third.until(msg.Queued).position == 1
     two.pause()
@@ -184,7 +196,7 @@ def test_places_in_the_queue(pool):
 
 def test_pausing_what_waits_gives_back_what_it_brought(pool):
     first, second = Heard(), Heard()
-    one = pool.submit(request("run", long_experiment(8)), first)
+    running = pool.submit(request("run", long_experiment(8)), first)
     first.until(msg.Started)
     kept = {"run": np.array("of another life")}
     two = pool.submit(request("run", long_experiment(9), checkpoint=kept), second)
@@ -192,7 +204,7 @@ def test_pausing_what_waits_gives_back_what_it_brought(pool):
     two.pause()
     assert second.until(msg.Done).stopped == "cancelled"
     assert second.of(msg.RunCheckpoint)[0].arrays is kept
-    one.cancel()
+    running.cancel()
 
 
 def test_a_killed_worker_is_replaced_and_its_visitor_told(pool):
@@ -200,24 +212,23 @@ def test_a_killed_worker_is_replaced_and_its_visitor_told(pool):
     job = pool.submit(request("run", long_experiment(10)), heard)
     heard.until(msg.Records)
     pool.submit(request("run", experiment(seed=10)), next_one)
-    old = lane(pool, "runs")[0]["pid"]
+    old = pids(pool, "runs")[0]
     os.kill(old, signal.SIGKILL)
     lost = heard.until(msg.Lost)
     assert "ended" in lost.message and "start it again" in lost.message and job.state == "done"
     assert next_one.until(msg.Done).stopped == "finished"
-    new = lane(pool, "runs")
-    assert len(new) == 1 and new[0]["pid"] != old
+    assert len(pids(pool, "runs")) == 1 and pids(pool, "runs") != [old]
 
 
 def test_a_killed_thinker_leaves_the_run_alone(pool):
     heard = Heard()
     job = pool.submit(request("run", long_experiment(11)), heard)
     heard.until(msg.Started)
-    os.kill(lane(pool, "theory")[0]["pid"], signal.SIGKILL)
+    os.kill(pids(pool, "theory")[0], signal.SIGKILL)
     heard.until(msg.Records)
     assert job.state == "running"
     job.cancel()
-    assert pool.wait_ready()
+    assert wait_ready(pool)
     answer = Heard()
     pool.submit(request("summary", experiment()), answer)
     assert answer.until(msg.TheoryVerdict).verdict == "localized"  # spins
@@ -239,7 +250,7 @@ def test_a_process_that_does_not_react_is_replaced(pool):
     heard = Heard()
     job = pool.submit(request("run", long_experiment(13), checkpoint=None), heard)
     heard.until(msg.Records)
-    pid = lane(pool, "runs")[0]["pid"]
+    pid = pids(pool, "runs")[0]
     os.kill(pid, signal.SIGSTOP)
     job.pause()
     assert "did not stop within 1 s" in heard.until(msg.Lost).message
@@ -257,13 +268,13 @@ def test_a_process_that_takes_too_much_memory_is_ended(pool):
 
 def test_an_old_process_is_replaced_when_it_is_idle(pool):
     pool.limits = dataclasses.replace(pool.limits, worker_jobs=1)
-    assert pool.wait_ready()
-    old = lane(pool, "runs")[0]["pid"]
+    assert wait_ready(pool)
+    old = pids(pool, "runs")[0]
     assert run_to_end(pool, experiment(seed=15)).messages[-1].stopped == "finished"
     deadline = time.monotonic() + 60
-    while [one["pid"] for one in lane(pool, "runs")] in ([old], []) and time.monotonic() < deadline:
+    while pids(pool, "runs") in ([old], []) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(lane(pool, "runs")) == 1 and lane(pool, "runs")[0]["pid"] != old
+    assert len(pids(pool, "runs")) == 1 and pids(pool, "runs") != [old]
 
 
 def test_a_full_queue_says_so(pool):
@@ -289,8 +300,8 @@ def test_a_checkpoint_of_another_run_is_refused(pool):
 
 
 def test_a_stored_result_is_shown_at_once(pool):
-    first = run_to_end(pool, one := experiment(seed=18))
-    again = run_to_end(pool, one)
+    first = run_to_end(pool, wanted := experiment(seed=18))
+    again = run_to_end(pool, wanted)
     assert again.messages[-1].stored and "store" in again.messages[-1].note
     assert len(again.of(msg.Records)) == 1
     assert np.array_equal(
@@ -302,7 +313,7 @@ def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
     heard = Heard()
     pool.submit(request("summary", experiment()), heard)
     heard.until(msg.TheoryVerdict)
-    kinds = [type(one) for one in heard.messages if not isinstance(one, msg.Queued)]
+    kinds = [type(message) for message in heard.messages if not isinstance(message, msg.Queued)]
     assert kinds == [msg.Started, msg.TaskSummary, msg.TheoryVerdict]
     jobs = []
     for place in range(20):  # as a slider is dragged
@@ -313,8 +324,13 @@ def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
     last.until(msg.TheoryVerdict)
     # One process thinks, so that whatever it had to say about an earlier question is said by now.
     for _, heard in jobs[:-1]:
-        assert not [one for one in heard.all_so_far() if isinstance(one, msg.TheoryVerdict)]
-    assert len([one for one in last.all_so_far() if isinstance(one, msg.TheoryVerdict)]) == 1
+        assert not [
+            message for message in heard.all_so_far() if isinstance(message, msg.TheoryVerdict)
+        ]
+    assert (
+        len([message for message in last.all_so_far() if isinstance(message, msg.TheoryVerdict)])
+        == 1
+    )
 
 
 def test_answers_come_while_runs_go_on(pool):
@@ -340,10 +356,10 @@ SCRIPT = """
 import time
 from localfields.app.pool import Pool
 if __name__ == "__main__":
-    pool = Pool(workers=1, warm="")
+    pool = Pool(workers=1)
     while len(pool.processes()) < 3:
         time.sleep(0.05)
-    print(*[one["pid"] for one in pool.processes()], flush=True)
+    print(*[worker.process.pid for worker in pool.processes()], flush=True)
     time.sleep(600)
 """
 
@@ -353,7 +369,7 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path):
     script.write_text(SCRIPT)
     parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    children = [int(one) for one in parent.stdout.readline().split()]
+    children = [int(pid) for pid in parent.stdout.readline().split()]
     assert len(children) == 3 and all(_alive(pid) for pid in children)
     parent.kill()
     parent.wait(timeout=30)

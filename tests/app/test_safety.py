@@ -185,9 +185,9 @@ def test_a_link_that_names_a_file_or_code_gives_a_message(server, tmp_path, quer
     words = visitor.texts()
     visitor.close()
     assert "The link could not be read" in words
-    assert not [one for one in OPENED if "marked" in one] and not [
-        one for one in RUN if "marked" in one
-    ]
+    assert not [
+        path_or_command for path_or_command in OPENED if "marked" in path_or_command
+    ] and not [path_or_command for path_or_command in RUN if "marked" in path_or_command]
     assert not path.exists()
 
 

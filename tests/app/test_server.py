@@ -176,9 +176,9 @@ class Stub:
 def test_others_are_let_in_only_with_a_warning(monkeypatch, capsys, address, warned):
     monkeypatch.setattr(module, "Server", Stub)
     module.serve(address)
-    told = capsys.readouterr()
-    assert "http://here/" in told.out
-    assert ("can be reached by others" in told.err) == warned
+    output = capsys.readouterr()
+    assert "http://here/" in output.out
+    assert ("can be reached by others" in output.err) == warned
 
 
 def test_the_command_passes_its_options_on(monkeypatch, capsys, tmp_path):

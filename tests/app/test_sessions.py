@@ -29,12 +29,12 @@ def explorer(tmp_path_factory):
     words += ["--store", str(tmp_path_factory.mktemp("store"))]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stderr is not None
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
-    assert found is not None
-    yield found.group(), int(found.group(1)), process.pid
+    match = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
+    assert match is not None
+    yield match.group(), int(match.group(1)), process.pid
     os.kill(process.pid, signal.SIGINT)
-    told = process.communicate(timeout=60)[1]
-    assert process.returncode == 0 and "Traceback" not in told
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 0 and "Traceback" not in errors
 
 
 def test_twenty_visitors(explorer):

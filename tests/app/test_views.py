@@ -110,7 +110,7 @@ def test_laws_are_curves_or_atoms_with_their_kurtosis():
     view.show(canned_answer(samples, kurtosis=math.inf))
     assert view.marginal_caption.text == "excess kurtosis infinite"
     view.show(canned_answer(samples, density=None, amplifier=None))
-    assert not any(len(one.data["x"]) for one in (view.density_source, view.normal_source))
+    assert not any(len(source.data["x"]) for source in (view.density_source, view.normal_source))
     assert view.marginal_caption.text == "not known in closed form"
     assert view.amplifier_caption.text == "needs the distribution of one site"
 
@@ -196,7 +196,7 @@ def test_numbers_over_time_are_those_of_every_member_and_their_mean():
         series = view.series[name]
         times = [0.0, 20.0] if name == "gates" else run.times
         np.testing.assert_allclose(series.each.data["ys"], curves, rtol=1e-6)
-        assert all(list(one) == list(times) for one in series.each.data["xs"])
+        assert all(list(x) == list(times) for x in series.each.data["xs"])
         np.testing.assert_allclose(series.mean.data["y"], np.mean(curves, axis=0), rtol=1e-6)
         assert series.now.location == 15 and series.now.visible
         whole = run.experiment.method.learning_rate * 40
@@ -212,7 +212,7 @@ def test_numbers_over_time_are_those_of_every_member_and_their_mean():
     assert view.series["ipr"].plot.y_range.end >= 0.7
     view.clear()
     assert not len(view.now_source.data["y"]) and not view.series["ipr"].now.visible
-    assert not any(len(one.mean.data["y"]) for one in view.series.values())
+    assert not any(len(series.mean.data["y"]) for series in view.series.values())
 
 
 def test_on_a_torus_all_fields_are_pictures_beside_those_of_theory():

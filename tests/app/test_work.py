@@ -15,19 +15,22 @@ from localfields.store import Store
 from .helpers import experiment, request
 
 
-def carried_out(stage, one, store=None, limits=None, stop=lambda: "", **more):
-    said = []
+def carried_out(stage, wanted, store=None, limits=None, stop=lambda: "", **more):
+    messages = []
     kind = "run" if stage in ("run", "theory") else "summary"
-    work.carry_out(stage, request(kind, one, **more), limits or Limits(), store, said.append, stop)
-    return said
+    work.carry_out(
+        stage, request(kind, wanted, **more), limits or Limits(), store, messages.append, stop
+    )
+    return messages
 
 
 def task_of(cls):
     """Two classes of a stimulus, the second different if it has a number."""
-    one = cls()
-    names = [name for name in ("xi", "coupling", "smallest") if hasattr(one, name)]
+    stimulus = cls()
+    names = [name for name in ("xi", "coupling", "smallest") if hasattr(stimulus, name)]
     return lf.Discrimination(
-        one, one.replace(**{names[0]: 0.9 * getattr(one, names[0])}) if names else one
+        stimulus,
+        stimulus.replace(**{names[0]: 0.9 * getattr(stimulus, names[0])}) if names else stimulus,
     )
 
 
@@ -38,7 +41,7 @@ STIMULI = [cls for cls in lf._spec.registered("stimulus").values() if is_safe(cl
 def test_every_stimulus_has_an_answer(cls):
     task = task_of(cls)
     (answer,) = carried_out("summary", lf.Experiment(task))
-    assert [one.shape for one in answer.samples] == [(4, *task.shape)] * 2
+    assert [samples.shape for samples in answer.samples] == [(4, *task.shape)] * 2
     law = task.stimuli[1].marginal()
     assert (answer.density is None) == (law is None) and (answer.amplifier is None) == (law is None)
     if answer.density is not None:
@@ -48,6 +51,14 @@ def test_every_stimulus_has_an_answer(cls):
     if answer.amplifier is not None:
         a, phi = answer.amplifier
         assert math.isclose(phi[1] / a[1], answer.slope, rel_tol=0.05)
+
+
+def test_samples_are_in_the_order_of_the_classes():
+    wanted = experiment(seed=4)
+    (answer,) = carried_out("summary", wanted)
+    for samples, stimulus in zip(answer.samples, wanted.task.stimuli, strict=True):
+        np.testing.assert_array_equal(samples, np.asarray(stimulus.sample(4, 4), np.float32))
+    assert not np.array_equal(*answer.samples)
 
 
 def test_densities_are_those_of_the_law():
@@ -68,15 +79,15 @@ def test_warnings_become_notes():
 
 
 def test_verdict_is_that_of_predict():
-    one = experiment()
-    (verdict,) = carried_out("verdict", one)
-    direct = lf.predict(one.task)
+    wanted = experiment()
+    (verdict,) = carried_out("verdict", wanted)
+    direct = lf.predict(wanted.task)
     assert (verdict.verdict, verdict.reason) == (direct.verdict, direct.reason)
 
 
 def test_no_theory_says_why():
-    one = lf.Experiment(experiment().task, lf.networks.TwoLayer(3), experiment().method)
-    (theory,) = carried_out("theory", one)
+    wanted = lf.Experiment(experiment().task, lf.networks.TwoLayer(3), experiment().method)
+    (theory,) = carried_out("theory", wanted)
     assert theory.weights is None and "SingleNeuron" in theory.missing
 
 
@@ -84,8 +95,8 @@ def test_theory_of_a_sweep_is_one_a_member():
     task = lf.Discrimination(
         *(lf.stimuli.Ising((12,), coupling=np.array([j, 0.5])) for j in (0.3, 0.7))
     )
-    one = lf.Experiment(task, method=experiment().method)
-    (theory,) = carried_out("theory", one)
+    wanted = lf.Experiment(task, method=experiment().method)
+    (theory,) = carried_out("theory", wanted)
     assert theory.weights.shape[0] == 2
     alone = lf.Experiment(experiment().task, method=experiment().method)
     (single,) = carried_out("theory", alone)
@@ -94,12 +105,12 @@ def test_theory_of_a_sweep_is_one_a_member():
 
 
 def test_gates_are_those_of_the_analysis():
-    one = experiment(members=6, steps=300, every=3)
-    run = one.run()
-    gates = work.gate_agreement(run, one)
+    wanted = experiment(members=6, steps=300, every=3)
+    run = wanted.run()
+    gates = work.gate_agreement(run, wanted)
     assert gates is not None and gates.agreement.shape == (4, 48, 1) and gates.times.shape == (48,)
     direct = lf.analysis.gates_along(
-        run.members(slice(0, 4)), one.task, reference="final", num=2000
+        run.members(slice(0, 4)), wanted.task, reference="final", num=2000
     )
     which = np.isin(run.times, gates.times)
     assert np.allclose(gates.agreement, direct.agreement[:, which])  # few patterns: both are exact
@@ -107,13 +118,13 @@ def test_gates_are_those_of_the_analysis():
 
 def test_a_store_that_is_full_keeps_nothing_more(tmp_path):
     store = Store(tmp_path)
-    said = carried_out("run", one := experiment(), store)
-    assert said[-1].stored and one.digest in store and work.stored_bytes(store) > 0
+    messages = carried_out("run", wanted := experiment(), store)
+    assert messages[-1].stored and wanted.digest in store and work.stored_bytes(store) > 0
     full = dataclasses.replace(Limits(), store_bytes=0)
-    said = carried_out("run", other := experiment(seed=1), store, full)
-    assert not said[-1].stored and "full" in said[-1].note and other.digest not in store
-    said = carried_out("run", one, store, full)  # what is there is shown
-    assert said[-1].stored and [type(message) for message in said] == [
+    messages = carried_out("run", other := experiment(seed=1), store, full)
+    assert not messages[-1].stored and "full" in messages[-1].note and other.digest not in store
+    messages = carried_out("run", wanted, store, full)  # what is there is shown
+    assert messages[-1].stored and [type(message) for message in messages] == [
         msg.Records,
         msg.GateAgreement,
         msg.Done,
@@ -121,12 +132,14 @@ def test_a_store_that_is_full_keeps_nothing_more(tmp_path):
 
 
 def test_a_member_that_diverges_is_told():
-    said = carried_out("run", experiment(learning_rate=1e6, steps=100))
-    assert said[-1].stopped == "finished" and said[-1].outcomes[0].startswith(
+    messages = carried_out("run", experiment(learning_rate=1e6, steps=100))
+    assert messages[-1].stopped == "finished" and messages[-1].outcomes[0].startswith(
         ("diverged", "non-finite")
     )
 
 
 def test_a_cancelled_run_sends_no_checkpoint():
-    said = carried_out("run", experiment(steps=2000), stop=lambda: "cancel")
-    assert not [one for one in said if isinstance(one, (msg.RunCheckpoint, msg.Done))]
+    messages = carried_out("run", experiment(steps=2000), stop=lambda: "cancel")
+    assert not [
+        message for message in messages if isinstance(message, (msg.RunCheckpoint, msg.Done))
+    ]

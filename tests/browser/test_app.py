@@ -62,9 +62,9 @@ def address(tmp_path_factory):
         assert server.stdout is not None
         try:
             said = server.stdout.readline()
-            found = re.search(r"http://127\.0\.0\.1:\d+/", said)
-            assert found, said
-            yield found.group()
+            match = re.search(r"http://127\.0\.0\.1:\d+/", said)
+            assert match, said
+            yield match.group()
         finally:
             server.terminate()
 
@@ -104,9 +104,9 @@ class Visitor:
         """Until a function of this visitor is true."""
         end = time.monotonic() + PATIENCE / 1000
         while time.monotonic() < end:
-            found = condition()
-            if found:
-                return found
+            match = condition()
+            if match:
+                return match
             self.page.wait_for_timeout(100)
         raise AssertionError(f"waited in vain for {what}")
 
@@ -393,9 +393,9 @@ def test_the_phase_diagram_fills_and_a_cell_opens(visit):
     again.wait(
         lambda: (
             [
-                float(found.group())
+                float(match.group())
                 for text in again.page.locator("table.cells a").all_inner_texts()
-                if (found := re.match(r"0\.\d+", text))
+                if (match := re.match(r"0\.\d+", text))
             ]
             == numbers
         ),

@@ -155,9 +155,9 @@ def test_nothing_scrolls_sideways(view):
     ],
 )
 def test_text_can_be_read(view, selector):
-    found = view.evaluate(CONTRAST, selector)
-    assert found
-    assert [one for one in found if one["ratio"] < 4.5] == []
+    colors = view.evaluate(CONTRAST, selector)
+    assert colors
+    assert [color for color in colors if color["ratio"] < 4.5] == []
 
 
 def test_dark_is_dark_and_light_is_light(view):
@@ -172,7 +172,7 @@ def test_contrast_is_measured(browser):
     page.set_content(
         "<body style='background:#fff;color:#000'><p style='color:#777'>a</p><i style='opacity:.5'>b</i>"
     )
-    ratios = {one["text"]: one["ratio"] for one in page.evaluate(CONTRAST, "p, i")}
+    ratios = {color["text"]: color["ratio"] for color in page.evaluate(CONTRAST, "p, i")}
     # #777 on white is known to fall just short; half-transparent black is rgb(127.5) on white.
     assert ratios["a"] == pytest.approx(4.48, abs=0.005)
     assert ratios["b"] == pytest.approx(

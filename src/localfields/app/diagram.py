@@ -206,23 +206,14 @@ def axes_texts(stimulus: str, across: str, up: str) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class Diagram:
-    """Two axes, the rule for the other class, and the setting that all cells share.
+    """Two axes, the rule for the other class, and the setting that all cells share."""
 
-    Args:
-        stimulus: Of both classes.
-        x: Of a number that both classes share; if it is that of `y`, its value for label 0.
-        y: Of the number in which they differ, for label 1.
-        rule: Whether label 0 has a `share` of that, or a `fixed` value.
-        other: The share, or the value.
-        more: Further fields of the experiment, in place of those of `CELL_TEXTS`.
-    """
-
-    stimulus: str
-    x: Axis
-    y: Axis
-    rule: str
-    other: str
-    more: tuple[tuple[str, str], ...] = ()
+    stimulus: str  # of both classes
+    x: Axis  # of a number that both classes share; if it is that of `y`, its value for label 0
+    y: Axis  # of the number in which they differ, for label 1
+    rule: str  # whether label 0 has a `share` of that, or a `fixed` value
+    other: str  # the share, or the value
+    more: tuple[tuple[str, str], ...] = ()  # fields of every cell besides `CELL_TEXTS`
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> Diagram:
@@ -305,27 +296,19 @@ class Diagram:
 
 @dataclasses.dataclass
 class Cell:
-    """One cell: its run, what theory says, and its result.
-
-    Attributes:
-        state: `empty`, `waiting`, `running`, `known`, or `failed`, with a `note` why.
-        threshold: IPR from which a field counts as localized.
-        kurtosis: Excess kurtosis of one site of the labelled class.
-        critical: The kurtosis below which a flat field is unstable.
-        ipr: Mean over members and neurons at the last record so far.
-    """
+    """One cell: its run, what theory says, and its result."""
 
     column: int
     row: int
     texts: dict[str, str]
-    experiment: str = ""
+    experiment: str = ""  # JSON; empty if the texts describe none
     digest: str = ""
-    threshold: float = math.nan
-    kurtosis: float = math.nan
-    critical: float = math.nan
-    ipr: float = math.nan
-    state: str = "empty"
-    note: str = ""
+    threshold: float = math.nan  # IPR from which a field counts as localized
+    kurtosis: float = math.nan  # excess kurtosis of one site of the labelled class
+    critical: float = math.nan  # the kurtosis below which a flat field is unstable
+    ipr: float = math.nan  # mean over members and neurons at the last record so far
+    state: str = "empty"  # or `waiting`, `running`, `known`, `failed`
+    note: str = ""  # why it failed
 
     @property
     def predicted(self) -> str:

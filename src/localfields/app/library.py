@@ -17,7 +17,7 @@ from tornado.web import HTTPError, RequestHandler
 from ..errors import InputError
 from ..experiments.texts import texts_of
 from .limits import Limits
-from .page import Page, template, text_pane
+from .page import TABLE_STYLE, Page, template, text_pane
 from .state import page_link, read, to_query
 
 MAX_RUNS = 200  # in the table
@@ -31,22 +31,6 @@ NO_REPORT = (
 # A run is described by these columns; the first one links to it.
 RUN_COLUMNS = {"": "", "run": "", "stimulus": "", "setting": "", "network": ""}
 RUN_COLUMNS |= {"steps": "number", "members": "number", "IPR": "number", "stored (UTC)": ""}
-
-TABLE_STYLE = """
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.88em; }
-th, td { text-align: left; vertical-align: top; padding: 0.25em 0.7em 0.25em 0; }
-tr { border-bottom: 1px solid rgba(128, 128, 128, 0.3); }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th.number { text-align: right; }
-a { color: inherit; }
-h2 { font-size: 1.15rem; margin: 0.8em 0 0.2em; }
-.small { opacity: 0.75; font-size: 0.92em; }
-.reproduced, .differs { font-weight: 600; }
-td code { white-space: nowrap; color: inherit; }
-time { white-space: nowrap; }
-summary { white-space: nowrap; }
-"""
 
 _safe = functools.partial(html.escape, quote=True)
 
@@ -141,21 +125,13 @@ def patterns(service: Any) -> list[tuple[str, Any, dict[str, Any]]]:
 
 @dataclasses.dataclass(frozen=True)
 class StoredRuns:
-    """Stored runs as the page shows them.
+    """Stored runs as the page shows them."""
 
-    Attributes:
-        entries: Of the store, newest first.
-        total: How many pass the filter.
-        stimuli: How many runs there are of each stimulus.
-        damaged: How many cannot be read.
-        problem: Why there are none; empty if there are.
-    """
-
-    entries: tuple[Any, ...] = ()
-    total: int = 0
-    stimuli: tuple[tuple[str, int], ...] = ()
-    damaged: int = 0
-    problem: str = ""
+    entries: tuple[Any, ...] = ()  # of the store, newest first
+    total: int = 0  # how many pass the filter
+    stimuli: tuple[tuple[str, int], ...] = ()  # how many runs there are of each stimulus
+    damaged: int = 0  # how many cannot be read
+    problem: str = ""  # why there are none
 
 
 def read_runs(path: Path | None, stimulus: str = ALL_STIMULI) -> StoredRuns:

@@ -10,20 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .._spec import (
-    Choice,
-    Count,
-    Many,
-    Nested,
-    Number,
-    Row,
-    Seeds,
-    Shape,
-    Spec,
-    fields,
-    num_members,
-    registered,
-)
+from .. import _spec
+from .._spec import Spec, fields, num_members, registered
 from ..errors import InputError
 from ..experiments import Experiment, Training
 from ..experiments.experiment import Names, One
@@ -32,7 +20,8 @@ from ..tasks import Labels, Proportions
 # Fields of these kinds hold numbers, names from a list, or other specifications. A class with a
 # field of any other kind may open files or run code when it is built, so visitors cannot have it.
 SAFE_KINDS = {
-    *(Choice, Count, Labels, Many, Names, Nested, Number, One, Proportions, Row, Seeds, Shape)
+    *(_spec.Choice, _spec.Count, _spec.Many, _spec.Nested, _spec.Number, _spec.Row, _spec.Seeds),
+    *(_spec.Shape, Labels, Names, One, Proportions),
 }
 SPEC_FAMILIES = (
     *("stimulus", "marginal", "kernel", "network", "gates"),
@@ -135,12 +124,14 @@ class Limits:
         check_safe(cls)
         for field in fields(cls):
             given = plain.get(field.name)
-            if isinstance(field.kind, Shape):
+            if isinstance(field.kind, _spec.Shape):
                 sides = given if isinstance(given, list) else [given]
                 sites = math.prod(side for side in sides if isinstance(side, int))
                 _at_most("The number of sites", sites, self.sites)
-            elif isinstance(field.kind, (Number, Many, Seeds)) and isinstance(given, list):
-                most = self.classes if isinstance(field.kind, Many) else self.members
+            elif isinstance(field.kind, (_spec.Number, _spec.Many, _spec.Seeds)) and isinstance(
+                given, list
+            ):
+                most = self.classes if isinstance(field.kind, _spec.Many) else self.members
                 _check_count(field.name, len(given), most)
 
     def check_texts(self, texts: Mapping[str, str]) -> None:
@@ -158,7 +149,7 @@ class Limits:
         check_class_names(texts.values())
         for name, text in texts.items():
             _check_count(name, text.count(",") + 1, self.members)
-        sites = math.prod(Shape().parse("shape", texts.get("shape", "40")))
+        sites = math.prod(_spec.Shape().parse("shape", texts.get("shape", "40")))
         _at_most("The number of sites", sites, self.sites)
 
     def check(self, experiment: Experiment) -> None:

@@ -14,17 +14,11 @@ from .messages import Done, GateAgreement, Records, RunCheckpoint, TheoryCurves,
 
 @dataclasses.dataclass
 class LiveRun:
-    """What has arrived of one run.
+    """What has arrived of one run."""
 
-    Args:
-        texts: The setting, as typed.
-        experiment: The same as an experiment.
-        verdict: What `predict` said before the run.
-    """
-
-    texts: dict[str, str]
-    experiment: Experiment
-    verdict: TheoryVerdict | None = None
+    texts: dict[str, str]  # the setting, as typed
+    experiment: Experiment  # the same
+    verdict: TheoryVerdict | None = None  # what `predict` said before the run
     theory: TheoryCurves | None = None
     steps: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
     times: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))

@@ -13,19 +13,12 @@ REQUEST_KINDS = ("summary", "run")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """Something to compute.
+    """Something to compute."""
 
-    Args:
-        kind: `summary` (answered by a `TaskSummary`, then a `TheoryVerdict`) or `run`.
-        experiment: JSON of an experiment, as `Experiment.canonical` writes it.
-        checkpoint: Arrays of a paused run to resume from.
-        one_record: Pause again after one more record.
-    """
-
-    kind: str
-    experiment: str
-    checkpoint: dict[str, np.ndarray] | None = None
-    one_record: bool = False
+    kind: str  # `summary` (answered by a `TaskSummary`, then a `TheoryVerdict`) or `run`
+    experiment: str  # JSON, as `Experiment.canonical` writes it
+    checkpoint: dict[str, np.ndarray] | None = None  # of a paused run that is resumed
+    one_record: bool = False  # pause again after one more record
 
 
 class Message:
@@ -46,24 +39,14 @@ class Started(Message):
 
 @dataclasses.dataclass(frozen=True)
 class TaskSummary(Message):
-    """What is known of a task without theory or training.
+    """What is known of a task without theory or training."""
 
-    Attributes:
-        samples: One array per class, (4, *shape).
-        density: Of one site of the labelled class; with `atoms`, values and probabilities instead.
-        atoms: Whether that distribution is discrete.
-        kurtosis: Its excess kurtosis.
-        amplifier: φ(a) at correlations a from 0 to 1.
-        slope: Of the straight line that is the amplifier of normal data.
-        warnings: What Python warned of.
-    """
-
-    samples: tuple[np.ndarray, ...]
-    density: Curve | None
-    atoms: bool
-    kurtosis: float
-    amplifier: Curve | None
-    slope: float
+    samples: tuple[np.ndarray, ...]  # one array per class, (4, *shape)
+    density: Curve | None  # of one site of the labelled class
+    atoms: bool  # whether `density` is that of a discrete distribution: values and probabilities
+    kurtosis: float  # excess kurtosis of that distribution
+    amplifier: Curve | None  # φ(a) at correlations a from 0 to 1
+    slope: float  # of the straight line that is the amplifier of normal data
     warnings: tuple[str, ...] = ()
 
 
@@ -77,27 +60,16 @@ class TheoryVerdict(Message):
 
 @dataclasses.dataclass(frozen=True)
 class TheoryCurves(Message):
-    """The flow of a theory from the initial weights of a run's first members.
-
-    Attributes:
-        name: Of the theory.
-        exact: Whether it is exact for the task.
-        times: Flow times, (time,).
-        ipr: (member, time, neuron).
-        weights: (member, time, neuron, *shape).
-        loss: (member, time).
-        gates: As in `GateAgreement`; None where that cannot be computed.
-        missing: Why no theory applies; all arrays are None then.
-    """
+    """The flow of a theory from the initial weights of a run's first members."""
 
     name: str
     exact: bool
-    times: np.ndarray | None = None
-    ipr: np.ndarray | None = None
-    weights: np.ndarray | None = None
-    loss: np.ndarray | None = None
-    gates: np.ndarray | None = None
-    missing: str = ""
+    times: np.ndarray | None = None  # (time,)
+    ipr: np.ndarray | None = None  # (member, time, neuron)
+    weights: np.ndarray | None = None  # (member, time, neuron, *shape)
+    loss: np.ndarray | None = None  # (member, time)
+    gates: np.ndarray | None = None  # as in `GateAgreement`; None where they cannot be computed
+    missing: str = ""  # why no theory applies; all arrays are None then
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,23 +98,14 @@ class RunCheckpoint(Message):
 
 @dataclasses.dataclass(frozen=True)
 class Done(Message):
-    """The end of a run.
+    """The end of a run."""
 
-    Attributes:
-        stopped: `finished`, `at rest` or `cancelled`.
-        digest: Name of the result in the store.
-        seconds: How long it ran.
-        outcomes: How each member ended.
-        stored: Whether the result is in the store.
-        note: A sentence for the visitor, for example that the time limit was reached.
-    """
-
-    stopped: str
-    digest: str
+    stopped: str  # `finished`, `at rest` or `cancelled`
+    digest: str  # name of the result in the store
     seconds: float
-    outcomes: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()  # how each member ended
     stored: bool = False
-    note: str = ""
+    note: str = ""  # for the visitor, for example that the time limit was reached
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import panel as pn
@@ -24,61 +25,16 @@ WIDE: Any = {"sizing_mode": "stretch_width", "margin": (4, 8, 0, 8)}  # a contro
 TIGHT: Any = {"sizing_mode": "stretch_width", "margin": 0}
 THREADS = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="page")  # for all pages
 
-PAGE_STYLE = """
-:root { --edge: rgba(128, 128, 128, 0.35); }
-#header { background: #003f5c !important; }
-.nav-pages a { color: #fff; margin-right: 1.2em; text-decoration: none; opacity: 0.85; }
-.nav-pages a.here { opacity: 1; border-bottom: 2px solid #E69F00; }
-.nav-pages a:focus-visible { outline: 2px solid #E69F00; }
-#content { max-width: 1500px; }
-@media (max-width: 700px) {  /* on a phone: pictures first, controls below, as wide as the page */
-  #content {
-    display: flex; flex-direction: column; flex-wrap: nowrap; overflow: auto !important; margin: 0;
-  }
-  #main { order: 1; flex: none; width: 100%; height: auto; overflow: visible; padding: 0 8px; }
-  #sidebar { order: 2; flex: none; height: auto; overflow: visible; border: 0; }
-  :root { --sidebar-width: 100vw !important; }
-  #header .app-header, #header .pn-busy-container { display: none; }
-  #header-items { margin-left: 0; }
-  .nav-pages a { margin-right: 0.7em; font-size: 0.85em; }
-}
-"""
-TEXT_STYLE = """
-h3 { font-size: 1rem; margin: 0.4em 0 0.1em; border-bottom: 1px solid rgba(128, 128, 128, 0.35); }
-.note {
-  border-left: 5px solid #999; padding: 0.35em 0.7em; border-radius: 3px;
-  background: rgba(128, 128, 128, 0.12);
-}
-.note.localized { border-color: #D55E00; }
-.note.oscillatory { border-color: #0072B2; }
-.note.undecided { border-color: #999; }
-.note.mistake { border-color: #CC79A7; background: rgba(204, 121, 167, 0.16); }
-.note b { margin-right: 0.5em; }
-.key { font-size: 0.8em; margin: 0.5em 0 0; }
-.limits { font-size: 0.8em; opacity: 0.75; }
-"""
-GRID_STYLE = """
-:host {
-  display: grid !important;
-  grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr));
-}
-"""
-# Loads the same address with the other theme.
-SWITCH_THEME = """
-const address = new URL(window.location.href);
-const dark = address.searchParams.get("theme") === "dark";
-address.searchParams.set("theme", dark ? "default" : "dark");
-window.location.href = address.href;
-"""
-# At every drawing Bokeh writes the style of all that it draws, mostly unchanged, and asks for
-# computed styles in between, for which the browser goes through all of them: skip unchanged ones.
-SKIP_UNCHANGED_STYLES = """
-const {get, set} = Object.getOwnPropertyDescriptor(Node.prototype, "textContent");
-const steady = function(text) { if (get.call(this) !== text) set.call(this, text); };
-Object.defineProperty(
-  HTMLStyleElement.prototype, "textContent", {get, set: steady, configurable: true}
-);
-"""
+
+@functools.cache
+def asset(name: str) -> str:
+    """The text of a style sheet or script."""
+    return (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+
+
+PAGE_STYLE, TEXT_STYLE, GRID_STYLE, TABLE_STYLE = map(
+    asset, ("page.css", "text.css", "grid.css", "tables.css")
+)
 
 
 def note(kind: str, lead: str, more: str = "") -> str:
@@ -110,9 +66,10 @@ def template(path: str, sidebar: Sequence[Any], main: Sequence[Any]) -> Any:
         for address, label in NAVIGATION.items()
     )
     switch = pn.widgets.Button(label="Light" if dark else "Dark", margin=(4, 16))
-    switch.js_on_click(code=SWITCH_THEME)
+    switch.js_on_click(code=asset("switch_theme.js"))
+    script = asset("skip_unchanged_styles.js")
     navigation = pn.pane.HTML(
-        f"<nav class='nav-pages'>{links}</nav><script>{{{SKIP_UNCHANGED_STYLES}}}</script>",
+        f"<nav class='nav-pages'>{links}</nav><script>{{{script}}}</script>",
         stylesheets=[PAGE_STYLE],
         margin=(8, 16),
     )

@@ -12,18 +12,8 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import (
-    ColorBar,
-    ColumnDataSource,
-    CustomJS,
-    FixedTicker,
-    HoverTool,
-    LinearColorMapper,
-    Range1d,
-    TapTool,
-)
+from bokeh import models
 from bokeh.palettes import Viridis256
-from bokeh.plotting import figure
 
 from ..errors import InputError
 from ..experiments.texts import command_of
@@ -47,8 +37,9 @@ from .diagram import (
     usual_texts,
 )
 from .messages import Done, Failed, Lost, Queued, Records, Request, Started
-from .page import WIDE, Page, template, text_pane
+from .page import TABLE_STYLE, WIDE, Page, template, text_pane
 from .state import page_link, read, texts_in, to_query
+from .views import new_figure
 
 FIRST_STIMULUS = "nlgp"
 MAX_JOBS = 2  # cells of a page that are computed or wait: visitors' own runs come first
@@ -61,14 +52,6 @@ const place = source.selected.indices[0];
 if (place !== undefined && source.data.link[place]) {
   window.location.href = source.data.link[place];
 }
-"""
-CELLS_STYLE = """
-.scroll { overflow-x: auto; }
-table.cells { border-collapse: collapse; font-size: 0.85em; font-variant-numeric: tabular-nums; }
-table.cells caption { caption-side: top; text-align: left; opacity: 0.8; padding: 0.3em 0; }
-table.cells th, table.cells td { padding: 0.15em 0.5em; text-align: right; white-space: nowrap; }
-table.cells tr { border-bottom: 1px solid rgba(128, 128, 128, 0.3); }
-table.cells a { color: inherit; }
 """
 ABOUT = (
     "<p>Every cell is a run of its own; its color is the IPR at the end, 1 for a field on one site "
@@ -97,22 +80,14 @@ class HeatMap:
 
     def __init__(self, dark: bool):
         self.dark = dark
-        self.source: Any = ColumnDataSource()
-        self.lines: Any = ColumnDataSource({"xs": [], "ys": []})
-        plot: Any = figure(
-            height=420,
-            sizing_mode="stretch_width",
-            toolbar_location=None,
-            tools="",
-            x_range=Range1d(start=-0.5, end=0.5),
-            y_range=Range1d(start=-0.5, end=0.5),
-            title="final IPR; click a cell to open its run",
-        )
+        self.source: Any = models.ColumnDataSource()
+        self.lines: Any = models.ColumnDataSource({"xs": [], "ys": []})
+        plot = new_figure("final IPR; click a cell to open its run", "", height=420)
         self.plot = plot
-        colors = LinearColorMapper(
+        colors = models.LinearColorMapper(
             palette=Viridis256, low=0, high=1, nan_color="rgba(128,128,128,0.2)"
         )
-        self.source.data = self._columns(None, [])
+        self.show(None, [])
         cells = plot.rect(
             "x",
             "y",
@@ -130,15 +105,11 @@ class HeatMap:
         plot.multi_line(
             "xs", "ys", source=self.lines, color="white", line_width=2, line_dash=[8, 5]
         )
-        plot.add_layout(ColorBar(color_mapper=colors, width=12, padding=4), "right")
-        self.hover = HoverTool(renderers=[cells])
-        plot.add_tools(self.hover, TapTool(renderers=[cells]))
-        open_cell = CustomJS(args={"source": self.source}, code=OPEN_CELL)
+        plot.add_layout(models.ColorBar(color_mapper=colors, width=12, padding=4), "right")
+        self.hover = models.HoverTool(renderers=[cells])
+        plot.add_tools(self.hover, models.TapTool(renderers=[cells]))
+        open_cell = models.CustomJS(args={"source": self.source}, code=OPEN_CELL)
         self.source.selected.js_on_change("indices", open_cell)
-        plot.grid.visible = False
-        plot.outline_line_alpha = 0.2
-        plot.title.text_font_size = "13px"
-        plot.axis.axis_label_text_font_style = "normal"
 
     def show_axes(self, diagram: Diagram) -> None:
         """Take the axes of a diagram, without cells yet."""
@@ -151,7 +122,7 @@ class HeatMap:
         ):
             span.update(start=-0.5, end=len(values) - 0.5)
             axis.update(
-                ticker=FixedTicker(ticks=list(range(len(values)))),
+                ticker=models.FixedTicker(ticks=list(range(len(values)))),
                 major_label_overrides=dict(enumerate(values)),
                 axis_label=name,
             )
@@ -160,12 +131,9 @@ class HeatMap:
         self.show(diagram, [])
         self.lines.data = {"xs": [], "ys": []}
 
-    def show(self, diagram: Diagram, cells: list[Cell]) -> None:
+    def show(self, diagram: Any, cells: list[Cell]) -> None:
         """Color the cells."""
-        self.source.data = self._columns(diagram, cells)
-
-    def _columns(self, diagram: Any, cells: list[Cell]) -> dict[str, list[Any]]:
-        return {
+        self.source.data = {
             "x": [cell.column for cell in cells],
             "y": [cell.row for cell in cells],
             "across": [diagram.x.values[cell.column] for cell in cells],
@@ -290,7 +258,7 @@ class Phase(Page):
         ]
         self.bar = pn.indicators.Progress(value=0, max=100, height=10, **WIDE)
         self.status, self.description = text_pane(), text_pane()
-        self.table = text_pane(style=CELLS_STYLE)
+        self.table = text_pane(style=TABLE_STYLE)
 
     def soon(self, call: Callable[[], None]) -> None:
         """Not while the page itself sets its controls."""

@@ -206,35 +206,10 @@ class Pool:
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=10)
 
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def wait_ready(self, seconds: float = STARTUP_SECONDS) -> bool:
-        """Wait until every process has warmed up; false if that takes longer."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            with self._lock:
-                if sum(worker.ready for worker in self._workers) >= sum(self.size.values()):
-                    return True
-            time.sleep(0.05)
-        return False
-
-    def processes(self) -> list[dict[str, Any]]:
-        """The processes: lane, pid, whether ready and busy, memory in bytes."""
+    def processes(self) -> list[WorkerProcess]:
+        """The processes that there are now."""
         with self._lock:
-            return [
-                {
-                    "lane": worker.lane,
-                    "pid": worker.process.pid,
-                    "ready": worker.ready,
-                    "busy": worker.task is not None,
-                    "bytes": memory_bytes(worker.process.pid),
-                }
-                for worker in self._workers
-            ]
+            return list(self._workers)
 
     # -- the pool's thread -----------------------------------------------------------------------
 

@@ -42,23 +42,14 @@ OPEN_WARNING = (
 
 @dataclasses.dataclass
 class Service:
-    """What pages share.
-
-    Attributes:
-        pool: Computes for them.
-        limits: On what they may ask for.
-        store: Folder of stored runs, or None.
-        report: Folder of the reproduction report, or None.
-        downloads: Files that they offer.
-        sessions: How many are open.
-    """
+    """What pages share."""
 
     pool: Pool
     limits: Limits
-    store: Path | None = None
-    report: Path | None = None
+    store: Path | None = None  # folder of stored runs
+    report: Path | None = None  # folder of the reproduction report
     downloads: Downloads = dataclasses.field(default_factory=Downloads)
-    sessions: int = 0
+    sessions: int = 0  # open pages
     _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
     def enter(self) -> bool:

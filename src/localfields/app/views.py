@@ -24,7 +24,8 @@ CAPTION_COLOR = "#808080"  # legible on white and on black
 NO_PICTURE = np.full((1, 1), np.nan)
 
 
-def _figure(title: str, x_label: str, height: int = 220, **more: Any) -> Any:
+def new_figure(title: str, x_label: str, height: int = 220, **more: Any) -> Any:
+    """A figure in the style of the pages, without data."""
     # Ranges are set with the data: axes that stand still are easier to watch, and cost less.
     ranges = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1), **more}
     options: Any = {"sizing_mode": "stretch_width", "toolbar_location": None, "tools": ""}
@@ -32,7 +33,9 @@ def _figure(title: str, x_label: str, height: int = 220, **more: Any) -> Any:
     plot.min_border_left = plot.min_border_right = 8
     plot.title.text_font_size = "13px"
     for axis in plot.xaxis:
-        axis.update(axis_label=x_label, axis_label_text_font_style="normal")
+        axis.axis_label = x_label
+    for axis in plot.axis:
+        axis.axis_label_text_font_style = "normal"
     plot.center = []  # no grid: every renderer costs a browser style and layout at every drawing
     plot.outline_line_alpha = 0.2
     return plot
@@ -124,7 +127,7 @@ class Picture:
     """A matrix as colors around zero."""
 
     def __init__(self, title: str, height: int = 220):
-        self.plot = _figure(title, "", height=height, x_axis_type=None, y_axis_type=None)
+        self.plot = new_figure(title, "", height=height, x_axis_type=None, y_axis_type=None)
         self.plot.update(sizing_mode="scale_width", aspect_ratio=1)
         self.colors = LinearColorMapper(
             palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)"
@@ -150,14 +153,14 @@ class DataView:
     )
 
     def __init__(self) -> None:
-        self.lines = _figure("samples, label 0 below", "site")
+        self.lines = new_figure("samples, label 0 below", "site")
         self.lines.yaxis.visible = False
         curves = MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5)
         self.sample_source = _source(self.lines, "xs", "ys", "color", glyphs=[curves])
         self.picture = Picture("samples, label 0 below", height=260)
         self.picture.plot.visible = False
 
-        plot = self.marginal = _figure("distribution of one site", "value")
+        plot = self.marginal = new_figure("distribution of one site", "value")
         area = VArea(x="x", y1=0, y2="y", fill_color=BLUE, fill_alpha=0.3)
         bars = Segment(x0="x", y0="zero", x1="x", y1="y", line_color=BLUE, line_width=4)
         self.density_source = _source(plot, "x", "y", name="density", glyphs=[area, _line(BLUE, 2)])
@@ -165,7 +168,7 @@ class DataView:
         self.atom_source = _source(plot, "x", "y", "zero", glyphs=[bars])
         self.marginal_caption = _caption(plot)
 
-        plot = self.amplifier = _figure("amplifier φ(a)", "correlation a with the preactivation")
+        plot = self.amplifier = new_figure("amplifier φ(a)", "correlation a with the preactivation")
         gap = VArea(x="x", y1="line", y2="y", fill_color=ORANGE, fill_alpha=0.25)
         glyphs = [gap, _line(ORANGE, 2), _line(GRAY, 1.5, "dashed", y="line")]
         self.amplifier_source = _source(plot, "x", "y", "line", name="amplifier", glyphs=glyphs)
@@ -237,7 +240,7 @@ class RunView:
 
     def __init__(self, title: str):
         self.title = title
-        self.lines = _figure(title, "site", height=300)
+        self.lines = new_figure(title, "site", height=300)
         self.lines.name = f"{title}: lines"
         curves = MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.2, line_alpha=0.8)
         self.field_source = _source(self.lines, "xs", "ys", "color", glyphs=[curves])
@@ -336,7 +339,7 @@ class TimeSeries:
 
     def __init__(self, name: str, owner: str, title: str):
         self.name = name
-        self.plot = _figure(title, "flow time", height=200)
+        self.plot = new_figure(title, "flow time", height=200)
         thin = MultiLine(xs="xs", ys="ys", line_color=BLUE, line_alpha=0.3, line_width=1)
         self.each = _source(self.plot, "xs", "ys", glyphs=[thin])
         self.mean = _source(self.plot, "x", "y", name=f"{owner}: {name}", glyphs=[_line(BLUE, 2.5)])

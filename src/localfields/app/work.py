@@ -136,16 +136,7 @@ def verdict(experiment: Experiment) -> msg.TheoryVerdict:
 
 @dataclasses.dataclass
 class RunTask:
-    """A run, and the messages that it sends; it is the checkpointer of its own training.
-
-    Args:
-        request: What was asked for.
-        experiment: Of the request.
-        limits: For the request.
-        store: Where the result goes; None for nowhere.
-        send: Takes the messages.
-        stop_reason: Returns why the run is to stop, or an empty text.
-    """
+    """A run, and the messages that it sends; it is the checkpointer of its own training."""
 
     request: msg.Request
     experiment: Experiment
