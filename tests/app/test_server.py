@@ -95,7 +95,7 @@ def test_a_page_that_is_looked_at_stays(server, counted):
     visitor = Visitor(server.url)
     opened = list(counted)
     assert opened[-1] == 1
-    time.sleep(1.5)  # three times as long as a page that nobody looks at
+    time.sleep(2)  # twice as long as a page that nobody looks at
     assert counted == opened
     visitor.force_roundtrip()
     visitor.close()

@@ -1,1 +1,1 @@
-"""The explorer: web pages that show a receptive field develop, and the processes that compute for them."""
+"""The explorer: web pages that show a receptive field develop, and processes that compute."""

@@ -29,7 +29,7 @@ FIRST_PRESET = next(iter(OUR_PRESETS))
 COPY = "if (navigator.clipboard) { navigator.clipboard.writeText(area.value); }"
 VERDICTS = {
     "localized": "Predicted: localized. The field will contract to a bump.",
-    "oscillatory": "Predicted: oscillatory. The field will become a wave or a constant, not a bump.",
+    "oscillatory": "Predicted: oscillatory. The field will be a wave or a constant, not a bump.",
     "undecided": "Undecided: theory does not tell.",
 }
 PLAYER_BUTTONS = ["first", "previous", "pause", "play", "next", "last"]

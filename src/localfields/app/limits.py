@@ -1,4 +1,4 @@
-"""What a visitor may ask for: how large, how long, and of which classes. The server checks it all."""
+"""What a visitor may ask for: how large, how long, and of which classes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Limits:
         >>> Limits(steps=50).check(lf.Experiment(method=lf.Training(steps=100)))
         Traceback (most recent call last):
         ...
-        localfields.errors.InputError: `steps` must be at most 50 here, got 100. Choose a smaller one; ...
+        localfields.errors.InputError: `steps` must be at most 50 here, got 100. ...
     """
 
     sites: int = 4096
@@ -91,12 +91,7 @@ class Limits:
         Raises:
             InputError: If it is no experiment, too large, or of a class that reads files.
         """
-        if not isinstance(text, str) or len(text) > self.text_length:
-            got = f"{len(text)} characters" if isinstance(text, str) else "no text"
-            raise InputError(
-                f"The description of an experiment must be a text of at most {self.text_length} "
-                f"characters, got {got}. {SMALLER}"
-            )
+        self._check_length(len(text))
         try:
             plain = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -119,6 +114,13 @@ class Limits:
         self.check(experiment)
         return experiment
 
+    def _check_length(self, size: int) -> None:
+        if size > self.text_length:
+            raise InputError(
+                f"The description of an experiment has {size} characters; at most "
+                f"{self.text_length} are possible here. {SMALLER}"
+            )
+
     def _check_part(self, cls: type[Spec], plain: dict[str, Any]) -> None:
         """Check a part while it is JSON: building a large lattice would take seconds."""
         check_safe(cls)
@@ -140,12 +142,7 @@ class Limits:
         Raises:
             InputError: If they name a class that reads files, or are too large.
         """
-        size = sum(len(name) + len(text) for name, text in texts.items())
-        if size > self.text_length:
-            raise InputError(
-                f"The description of an experiment has {size} characters; at most "
-                f"{self.text_length} are possible here. {SMALLER}"
-            )
+        self._check_length(sum(len(name) + len(text) for name, text in texts.items()))
         check_class_names(texts.values())
         for name, text in texts.items():
             _check_count(name, text.count(",") + 1, self.members)

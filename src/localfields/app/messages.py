@@ -83,7 +83,7 @@ class Records(Message):
 
 @dataclasses.dataclass(frozen=True)
 class GateAgreement(Message):
-    """Probability that a gate is as at the last record, (member, time, neuron), of a few members."""
+    """Probability that a gate is as at the last record, (member, time, neuron), of some members."""
 
     times: np.ndarray
     agreement: np.ndarray

@@ -76,7 +76,7 @@ CONTROLS: Any = (  # name, kind, label, help
 
 
 class HeatMap:
-    """The figure of a diagram: one colored cell per run, and the line where theory sees a border."""
+    """The figure of a diagram: one colored cell per run, and the border that theory predicts."""
 
     def __init__(self, dark: bool):
         self.dark = dark

@@ -101,7 +101,7 @@ def _key(*entries: tuple[str, str, str]) -> str:
 
 
 def tiled(fields: np.ndarray, gap: int = 1) -> np.ndarray:
-    """Fields (field, *shape) as one picture, drawn upward; rings as rows, else tiles, nan between."""
+    """Fields (field, *shape) as one picture, drawn upward: rings as rows, others as tiles."""
     count = len(fields)
     if fields.ndim == 2:
         return fields[::-1]
@@ -168,7 +168,7 @@ class DataView:
         self.atom_source = _source(plot, "x", "y", "zero", glyphs=[bars])
         self.marginal_caption = _caption(plot)
 
-        plot = self.amplifier = new_figure("amplifier φ(a)", "correlation a with the preactivation")
+        plot = self.amplifier = new_figure("amplifier φ(a)", "correlation a with preactivation")
         gap = VArea(x="x", y1="line", y2="y", fill_color=ORANGE, fill_alpha=0.25)
         glyphs = [gap, _line(ORANGE, 2), _line(GRAY, 1.5, "dashed", y="line")]
         self.amplifier_source = _source(plot, "x", "y", "line", name="amplifier", glyphs=glyphs)
