@@ -187,7 +187,7 @@ def test_links_open_the_run_of_the_cell():
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "expected"),
     [
         ("stimulus=<script>alert(1)</script>", "stimulus"),
         ("stimulus=image-patches", "file"),
