@@ -11,8 +11,6 @@ def server(tmp_path_factory):
 
     from .serving import Serving
 
-    # Tests ask for many pages that they do not look at: these are forgotten soon, but not before
-    # a visitor of a busy server has connected to one, which would build it again.
-    module.SESSION_CHECK, module.UNUSED_LIFETIME, guard.CLOSED_LIFETIME = 100, 1000, 0.2
+    module.SESSION_CHECK, guard.CLOSED_LIFETIME = 100, 0.2  # see `forget_unused` in test_server.py
     with Serving(port=0, workers=1, warm="", store=tmp_path_factory.mktemp("store")) as running:
         yield running
