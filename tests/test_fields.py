@@ -43,7 +43,7 @@ def kind(value):
     limits = {
         one.name: getattr(value, one.name)
         for one in dataclasses.fields(value)
-        if one.name != "hint" and not callable(getattr(value, one.name))
+        if one.name not in ("hint", "limit") and not callable(getattr(value, one.name))
     }
     words = ", ".join(f"{name}={limit!r}" for name, limit in limits.items())
     return f"{type(value).__name__}({words})"

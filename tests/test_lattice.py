@@ -416,7 +416,7 @@ def asymmetric(n):
         (np.ones(11), r"has shape \(11,\), and the lattice has \(12,\)"),
         (asymmetric(12), "mirror image by 0.01"),
         (2 * 0.5 ** lattice.distance((12,)), "1 at displacement zero, got 2"),
-        (lambda d: d * math.nan, "12 nan or infinite"),
+        (lambda d: d * math.nan, "12 values that are nan or infinite"),
         (lambda d: 1 / 0, "function failed: division"),
         (lambda d: d[:3], "and the lattice has"),
         ("periodised", "Did you mean 'periodized'"),

@@ -63,8 +63,7 @@ class SparseCoding(Baseline):
         passes = -(-self.steps // of_pass)
         method = Fit(
             n_components=self.components,
-            # The stubs take the type from sklearn's default, the integer 1.
-            alpha=self.penalty,  # pyright: ignore[reportArgumentType]
+            alpha=self.penalty,  # pyright: ignore[reportArgumentType]  # sklearn's stubs say int
             max_iter=passes,
             batch_size=batch,
             fit_algorithm="cd",

@@ -45,8 +45,7 @@ class Marginal(Spec):
     @property
     def sd(self) -> float:
         """Standard deviation."""
-        # Distributions without a scale override `sd`.
-        return self.scale  # pyright: ignore[reportAttributeAccessIssue]
+        return self.scale  # pyright: ignore[reportAttributeAccessIssue]  # or `sd` is overridden
 
     @property
     def variance(self) -> float:

@@ -83,7 +83,7 @@ def chunks(samples: Any) -> Iterator[np.ndarray]:
         yield np.asarray(samples[start : start + CHUNK], np.float64)
 
 
-def moments(samples: Any, matrix: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def _moments(samples: Any, matrix: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Mean of every site, and the covariance of all pairs or the variances, in float64."""
     mean = np.zeros(samples.shape[1])
     for rows in chunks(samples):
@@ -101,7 +101,7 @@ class Center(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """Means over the samples."""
-        mean, _ = moments(samples, matrix=False)
+        mean, _ = _moments(samples, matrix=False)
         return Applied(lambda rows: rows - mean, lambda rows: rows + mean)
 
 
@@ -116,7 +116,7 @@ class Scale(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """Deviations over the samples; a site that never varies is left alone."""
-        mean, variance = moments(samples, matrix=False)
+        mean, variance = _moments(samples, matrix=False)
         if self.each == "all":
             variance = np.full_like(variance, np.mean(variance) + np.var(mean))
         sd = np.where(variance > 0, np.sqrt(variance), 1.0)
@@ -155,7 +155,7 @@ class Whiten(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """From the eigenvectors of the covariance over the samples."""
-        mean, covariance = moments(samples)
+        mean, covariance = _moments(samples)
         values, vectors = np.linalg.eigh(covariance)
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = values > self.cutoff * values[0]
@@ -279,7 +279,7 @@ class Saturate(Preprocess):
         """The root mean square over the samples."""
         from scipy.special import erf, erfinv
 
-        mean, variance = moments(samples, matrix=False)
+        mean, variance = _moments(samples, matrix=False)
         slope = self.gain / (np.sqrt(np.mean(variance + mean**2)) or 1.0)
         # What has become ±1 comes back as the least that does.
         below_one = 1 - np.finfo(np.float64).epsneg
