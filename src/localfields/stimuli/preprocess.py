@@ -70,27 +70,27 @@ def fit_all(
 def apply_all(fitted: list[Applied], samples: Any, dtype: Any) -> np.ndarray:
     """Do all steps to rows, a chunk at a time, so that float64 copies stay small."""
     result = np.empty(samples.shape, dtype)
-    for index, rows in enumerate(chunks(samples)):
+    for index, rows in enumerate(_chunks(samples)):
         for step in fitted:
             rows = step(rows)
         result[index * CHUNK : (index + 1) * CHUNK] = rows
     return result
 
 
-def chunks(samples: Any) -> Iterator[np.ndarray]:
+def _chunks(samples: Any) -> Iterator[np.ndarray]:
     """All rows in float64, a chunk at a time."""
     for start in range(0, len(samples), CHUNK):
         yield np.asarray(samples[start : start + CHUNK], np.float64)
 
 
-def _moments(samples: Any, matrix: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def moments(samples: Any, matrix: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Mean of every site, and the covariance of all pairs or the variances, in float64."""
     mean = np.zeros(samples.shape[1])
-    for rows in chunks(samples):
+    for rows in _chunks(samples):
         mean += rows.sum(axis=0)
     mean /= len(samples)
     second = np.zeros((samples.shape[1],) * 2 if matrix else samples.shape[1])
-    for rows in chunks(samples):
+    for rows in _chunks(samples):
         rows = rows - mean
         second += rows.T @ rows if matrix else np.einsum("ns,ns->s", rows, rows)
     return mean, second / len(samples)
@@ -101,7 +101,7 @@ class Center(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """Means over the samples."""
-        mean, _ = _moments(samples, matrix=False)
+        mean, _ = moments(samples, matrix=False)
         return Applied(lambda rows: rows - mean, lambda rows: rows + mean)
 
 
@@ -116,7 +116,7 @@ class Scale(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """Deviations over the samples; a site that never varies is left alone."""
-        mean, variance = _moments(samples, matrix=False)
+        mean, variance = moments(samples, matrix=False)
         if self.each == "all":
             variance = np.full_like(variance, np.mean(variance) + np.var(mean))
         sd = np.where(variance > 0, np.sqrt(variance), 1.0)
@@ -155,7 +155,7 @@ class Whiten(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """From the eigenvectors of the covariance over the samples."""
-        mean, covariance = _moments(samples)
+        mean, covariance = moments(samples)
         values, vectors = np.linalg.eigh(covariance)
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = values > self.cutoff * values[0]
@@ -245,7 +245,7 @@ class ContrastNormalize(Preprocess):
 
     def fit(self, samples: Any, shape: tuple[int, ...]) -> Applied:
         """The usual contrast, over the samples."""
-        total = sum(rows.var(axis=1).sum() for rows in chunks(samples))
+        total = sum(rows.var(axis=1).sum() for rows in _chunks(samples))
         least = self.floor**2 * total / len(samples)
 
         def normalized(rows: np.ndarray) -> np.ndarray:
@@ -279,7 +279,7 @@ class Saturate(Preprocess):
         """The root mean square over the samples."""
         from scipy.special import erf, erfinv
 
-        mean, variance = _moments(samples, matrix=False)
+        mean, variance = moments(samples, matrix=False)
         slope = self.gain / (np.sqrt(np.mean(variance + mean**2)) or 1.0)
         # What has become ±1 comes back as the least that does.
         below_one = 1 - np.finfo(np.float64).epsneg
