@@ -86,7 +86,7 @@ def member_keys(seed: int | tuple[int, ...], count: int, use: int) -> jax.Array:
     With one seed a member, each is the first member of an ensemble of its own.
     """
     if isinstance(seed, tuple):
-        words = jnp.asarray(np.stack([_words(one) for one in seed]))
+        words = jnp.asarray(np.stack([_words(value) for value in seed]))
         return _first_keys(jax.random.wrap_key_data(words, impl=KEYS), use)
     return _member_keys(make_key(seed), count, use)
 

@@ -54,7 +54,7 @@ def localized_from(size: int) -> float:
 
 
 def peak_position(weights: np.ndarray, axes: int) -> np.ndarray:
-    """Site of the largest |w|: an index on a ring, one per axis (the last of the result) on a torus."""
+    """Site of the largest |w|: an index on a ring, one per axis (in the last axis) on a torus."""
     lead, shape = weights.shape[: weights.ndim - axes], weights.shape[weights.ndim - axes :]
     flat = np.abs(weights).reshape(*lead, -1).argmax(axis=-1)
     return flat if axes == 1 else np.stack(np.unravel_index(flat, shape), axis=-1)

@@ -1,4 +1,4 @@
-"""A baseline as a method of an experiment: the fields that it learns from samples of the classes."""
+"""A baseline as a method of an experiment: it learns fields from samples of the classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of fields inside an experiment: `gain`, `xi[1]`, `network.init_scale`, `task.stimuli.1.xi`."""
+"""Names of fields inside an experiment: `gain`, `xi[1]`, `network.init_scale`, `stimuli.1.xi`."""
 
 from __future__ import annotations
 

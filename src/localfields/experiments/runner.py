@@ -137,7 +137,7 @@ class _Runner:
             raise InputError(self.failures[0].message)
 
     def _unstored(self, ensembles: list[Ensemble]) -> list[Ensemble]:
-        """Those that must be computed; an ensemble that cannot be made is replaced by its halves."""
+        """Those to compute; an ensemble that cannot be made is replaced by its halves."""
         unstored = []
         while ensembles:
             ensemble, *ensembles = ensembles

@@ -40,7 +40,7 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
         InputError: If a name is unknown or a text is illegal.
 
     Example:
-        >>> experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "members": "3"}).method.members
+        >>> experiment_of({"stimulus": "ising", "coupling": "0.3,0.7", "steps": "3"}).method.steps
         3
     """
     given = dict(texts)
