@@ -62,13 +62,13 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"Cannot make the folder {out}: {error.strerror}.") from None
-    made = {name: figure for name, figure in read_made(folder).items() if name in known}
+    finished = {name: figure for name, figure in read_made(folder).items() if name in known}
     group = "notes" if notes else "paper"
     in_group = [name for name, figure in known.items() if figure.group == group]
     names = figures if figures and not notes else [*figures, *in_group]
     chosen = [known[name] for name in dict.fromkeys(names)]
     if only_missing:
-        chosen = [figure for figure in chosen if not is_current(figure, scale, folder, made)]
+        chosen = [figure for figure in chosen if not is_current(figure, scale, folder, finished)]
     with figures_bar(Console(stderr=True), len(chosen)) as bar:
         for position, figure in enumerate(chosen):
             try:
@@ -78,15 +78,15 @@ def reproduce(
                 print("interrupted; the same command resumes it.", file=sys.stderr)
                 sys.exit(130)
             # After every figure, so that one can look while the others are made.
-            made[figure.name] = result
-            made = {name: made[name] for name in known if name in made}
-            write_report(folder, made)
+            finished[figure.name] = result
+            finished = {name: finished[name] for name in known if name in finished}
+            write_report(folder, finished)
             bar.stop()  # a bar on stderr and a line on stdout would mix
             parts = f"runs {result.computed:.1f} s, drawing {result.drawn:.1f} s"
             print(f"{result.name}: {result.elapsed:.1f} s ({parts})", flush=True)
             bar.start()
-    claims = write_report(folder, made)
-    questions = questions_of(made.values())
+    claims = write_report(folder, finished)
+    questions = questions_of(finished.values())
     _print_ledger(claims, questions)
     print(f"{summary(claims, questions)}\nThe page: {folder / 'report.html'}")
 

@@ -31,7 +31,7 @@ RECORDS = 50  # of a trajectory that are measured by default
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TrajectoryCheck:
-    """Assumption A3 and the error of the effective response along a trajectory; prints as a table."""
+    """Assumption A3 and the error of the effective response along a trajectory, as a table."""
 
     stimulus: Stimulus  # the class whose response was measured
     num: int  # number of samples
