@@ -26,7 +26,7 @@ EXACT = ExactIsing(frequencies=64)  # as many as decide the site on 40; more cha
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class FigureRow:
     """A data model of the figure: both classes, how it is trained on, and the kurtosis printed."""
 
     classes: tuple[Stimulus, Stimulus]
@@ -46,16 +46,16 @@ class Row:
 # much as it (5.9 · 150/900 at most, on Kur(5)) in the few modes of a wave
 # (`benchmarks/test_figures.py`). The paper's own noise is kept for Ising data, where it can decide
 # the position (§4.2).
-ROWS: dict[str, Row] = {
-    "Ising": Row(
+ROWS: dict[str, FigureRow] = {
+    "Ising": FigureRow(
         (Ising((SITES,), coupling=0.3), Ising((SITES,), coupling=0.7)),
         *("independent", 500, MEMBERS, "1.00"),
     ),
-    "NLGP(0.01)": Row(
+    "NLGP(0.01)": FigureRow(
         (NLGP((SITES,), xi=1.0, gain=0.01), NLGP((SITES,), xi=3.0, gain=0.01)),
         *("orbit", 1800, 10, "2.99"),
     ),
-    "Kur(5)": Row(
+    "Kur(5)": FigureRow(
         (Kur((SITES,), xi=1.0, k=5.0), Kur((SITES,), xi=3.0, k=5.0)), *("orbit", 1800, 10, "3.86")
     ),
 }
@@ -135,7 +135,7 @@ def draw(results: Results) -> Any:
     return figure
 
 
-def _draw_amplifier(ax: Any, row: Row, legend: bool) -> None:
+def _draw_amplifier(ax: Any, row: FigureRow, legend: bool) -> None:
     """φ on [−1, 1] with the line of normal data and the third-order Taylor polynomial."""
     law = row.classes[1].marginal()
     assert law is not None
