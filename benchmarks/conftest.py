@@ -1,6 +1,8 @@
-"""Benchmarks report ratios measured in one run: both sides are timed in turn, and the median of the ratios counts.
+"""Benchmarks report ratios measured in one run: both sides are timed in turn, and the median of the
+ratios counts.
 
-Every benchmark adds a row to one table, printed at the end and written to `report/bench.json` with its limit.
+Every benchmark adds a row to one table, printed at the end and written to `report/bench.json` with
+its limit.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def interleaved(calls: dict[str, Callable[[], Any]], rounds: int = 31) -> dict[s
 
 
 def ratio(times: dict[str, list[float]], one: str, other: str) -> float:
-    """Median over the rounds of the ratio within a round: slow drifts of a shared machine cancel."""
+    """Median over the rounds of the ratio within a round: slow drifts of a shared machine
+    cancel.
+    """
     return statistics.median(a / b for a, b in zip(times[one], times[other], strict=True))
 
 

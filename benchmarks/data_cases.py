@@ -2,8 +2,9 @@
 
 No rule was chosen by it.
 
-`python benchmarks/data_cases.py` prints the table at 50 000 and at 500 samples, `… 3000` at other numbers of samples,
-`… others` the tasks of the prediction table that are not in it, `… NAME …` some rows.
+`python benchmarks/data_cases.py` prints the table at 50 000 and at 500 samples, `… 3000` at other
+numbers of samples, `… others` the tasks of the prediction table that are not in it, `… NAME …` some
+rows.
 """
 
 from __future__ import annotations

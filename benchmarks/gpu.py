@@ -1,8 +1,10 @@
-"""Training on a GPU against the rate at which the same GPU draws plain normals: `python benchmarks/gpu.py`.
+"""Training on a GPU against the rate at which the same GPU draws plain normals: `python
+benchmarks/gpu.py`.
 
-600 members × batch 5000 × N = 40, NLGP at gain 100, all draws independent: the 120 million normals of one step, drawn
-by `jax.random.normal` from a default key, set the scale. What is timed is right: the kernel's gradients equal those of
-the same draws without a kernel, and their mean equals the one of the general path.
+600 members × batch 5000 × N = 40, NLGP at gain 100, all draws independent: the 120 million normals
+of one step, drawn by `jax.random.normal` from a default key, set the scale. What is timed is right:
+the kernel's gradients equal those of the same draws without a kernel, and their mean equals the one
+of the general path.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def step(task, **more):
 
 
 def difference(kind, sites, activation, loss):
-    """How far gradients of the same draws with and without the kernel are apart, in their own size."""
+    """How far gradients of the same draws with and without the kernel are apart, in their own
+    size.
+    """
     task = lf.Discrimination(*(LAWS[kind](sites, xi) for xi in (0.5, 0.8)), loss=loss)
     network = lf.networks.SingleNeuron(activation=activation)
     weights = 0.3 * jax.random.normal(make_key(1), (8, 1, sites))

@@ -2,7 +2,8 @@
 
 `python benchmarks/gpu_fig5.py OUT.json`
 
-Prints and writes as JSON the seconds of compilation and of training apart, and the IPR at each point.
+Prints and writes as JSON the seconds of compilation and of training apart, and the IPR at each
+point.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A sweep against single runs on a GPU, all draws independent: `python benchmarks/gpu_sweep.py`.
 
-Ten gains × thirty seeds at N = 40, batch 5000, 2000 steps, as one command, against 300 commands one after another, of
-which five are timed. Programs are compiled before.
+Ten gains × thirty seeds at N = 40, batch 5000, 2000 steps, as one command, against 300 commands one
+after another, of which five are timed. Programs are compiled before.
 """
 
 from __future__ import annotations

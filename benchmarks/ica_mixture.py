@@ -1,7 +1,9 @@
-"""Why ICA finds few localized fields in a mixture of two lengthscales: `python benchmarks/ica_mixture.py`.
+"""Why ICA finds few localized fields in a mixture of two lengthscales: `python
+benchmarks/ica_mixture.py`.
 
-One row a stimulus and kind of field: how many there are, the excess kurtosis of their outputs over all samples and
-within the classes, and by how much the variance of the output differs between the classes.
+One row a stimulus and kind of field: how many there are, the excess kurtosis of their outputs over
+all samples and within the classes, and by how much the variance of the output differs between the
+classes.
 """
 
 from __future__ import annotations

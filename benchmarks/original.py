@@ -1,12 +1,14 @@
-"""The original code against this one: seconds of a step, on one machine, in one process, with one JAX.
+"""The original code against this one: seconds of a step, on one machine, in one process, with one
+JAX.
 
 `python benchmarks/original.py CHECKOUT`
 
 CHECKOUT holds the paper's published code, github.com/leonlufkin/localization, at a commit that has
-`localization/experiments/batched_online.py` (10232c0). Of the packages that it imports, those it does not need for
-training are stood in for. Both train the setting of Figure 5 on NLGP: 40 sites, one neuron, 5000 draws a step or what
-has their gradient variance. The time of a step is a difference of two lengths, so that compiling does not count on
-either side; nothing is evaluated or recorded in between.
+`localization/experiments/batched_online.py` (10232c0). Of the packages that it imports, those it
+does not need for training are stood in for. Both train the setting of Figure 5 on NLGP: 40 sites,
+one neuron, 5000 draws a step or what has their gradient variance. The time of a step is a
+difference of two lengths, so that compiling does not count on either side; nothing is evaluated or
+recorded in between.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The prediction table: what `predict` says of many tasks, against what training does. No rule was chosen by it.
+"""The prediction table: what `predict` says of many tasks, against what training does. No rule was
+chosen by it.
 
-`python benchmarks/predictions.py` prints the whole table, `… NAME …` some rows of it; `make bench` checks it.
+`python benchmarks/predictions.py` prints the whole table, `… NAME …` some rows of it; `make bench`
+checks it.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ def tasks() -> dict[str, Any]:
 
 
 def trained(task: lf.Discrimination, largest_rate: float) -> tuple[str, float]:
-    """What training ends in, by the median IPR of its last tenth, and that IPR; at a rate well below the largest."""
+    """What training ends in, by the median IPR of its last tenth, and that IPR; at a rate well
+    below the largest.
+    """
     rate = min(RATE, largest_rate / 4)
     steps = round(STEPS * RATE / rate)
     symmetric = all(one.translation_invariant and one.sign_symmetric for one in task.stimuli)

@@ -10,7 +10,9 @@ from localfields.analysis import fit_gabor, fit_sinusoid
 
 
 def fields(shape, num):
-    """A third each of waves under an envelope, of plain waves and of noise: easy and hard ones to fit."""
+    """A third each of waves under an envelope, of plain waves and of noise: easy and hard ones
+    to fit.
+    """
     rng = np.random.default_rng(0)
     places = np.stack(np.meshgrid(*(np.arange(n) for n in shape), indexing="ij"))
     column = (slice(None), *[None] * len(shape))

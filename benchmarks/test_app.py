@@ -1,8 +1,10 @@
-"""The explorer as its visitors feel it: how soon a slider is answered, how often a run is drawn, how much it all takes.
+"""The explorer as its visitors feel it: how soon a slider is answered, how often a run is drawn,
+how much it all takes.
 
-In a real browser, on one server: alone, while two runs go on, and with twenty pages open. Twenty visitors have
-computers of their own to draw their pages on: nineteen of them only take what the server sends. That all twenty are
-drawn by one browser on the server's own cores is measured besides, without a limit: it is mostly the browser's time.
+In a real browser, on one server: alone, while two runs go on, and with twenty pages open. Twenty
+visitors have computers of their own to draw their pages on: nineteen of them only take what the
+server sends. That all twenty are drawn by one browser on the server's own cores is measured
+besides, without a limit: it is mostly the browser's time.
 """
 
 import os
@@ -22,7 +24,8 @@ from localfields.app.state import to_query
 
 BROWSER = os.environ.get("LOCALFIELDS_BROWSER") or shutil.which("chromium")
 PAGES = 20
-# The time from a key to the first frame in which the amplifier is another one, in the page's own clock.
+# The time from a key to the first frame in which the amplifier is another one, in the page's own
+# clock.
 ANSWERED = """() => new Promise((done) => {
     const source = window.Bokeh.documents[0].get_model_by_name('amplifier')
     const read = () => Array.from(source.data.get ? source.data.get('y') : source.data['y']).join()

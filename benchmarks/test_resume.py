@@ -1,4 +1,6 @@
-"""What it costs that a run can never be lost: checkpoints, the lock, and the result written down to the disk."""
+"""What it costs that a run can never be lost: checkpoints, the lock, and the result written down
+to the disk.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import localfields as lf
 
 
 def test_overhead_of_the_store(tmp_path, report, monkeypatch):
-    """A run of some seconds with a record every ten steps, and a checkpoint every two seconds in place of ten."""
+    """A run of some seconds with a record every ten steps, and a checkpoint every two seconds in
+    place of ten.
+    """
     monkeypatch.setattr("localfields.training.loop.CHECKPOINT_INTERVAL", 2.0)
     task = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=100) for xi in (1.0, 3.0)))
     method = lf.Training(steps=6500, batch=1000, members=5)

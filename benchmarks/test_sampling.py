@@ -52,7 +52,9 @@ def test_draw_against_plain_normals(stimulus, limit, report):
 
 
 def test_cost_grows_like_n_log_n(report):
-    """Seconds a site on tori up to 256×256, against N log N; the largest may cost at most twice the rate."""
+    """Seconds a site on tori up to 256×256, against N log N; the largest may cost at most twice
+    the rate.
+    """
     rates = {}
     for n in (32, 64, 128, 256):
         num = 2**22 // n**2
@@ -94,7 +96,9 @@ def test_memory_of_a_large_torus(report):
 
 
 def test_ising_against_metropolis(report):
-    """An exact draw against 2000 single-flip Metropolis steps from a random start, both compiled, 1000 chains."""
+    """An exact draw against 2000 single-flip Metropolis steps from a random start, both
+    compiled, 1000 chains.
+    """
     chains, steps, coupling = 1000, 2000, 0.7
 
     @jax.jit

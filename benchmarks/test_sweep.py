@@ -30,10 +30,11 @@ def command(folder, *words):
     ("estimator", "steps", "limit"), [("shared", 2000, 1 / 20), ("independent", 50, None)]
 )
 def test_a_sweep_against_single_runs(estimator, steps, limit, report, tmp_path):
-    """10 gains × 30 seeds at N = 40, batch 5000, against 300 commands with draws of their own; three are timed.
+    """10 gains × 30 seeds at N = 40, batch 5000, against 300 commands with draws of their own;
+    three are timed.
 
-    Both with programs compiled before. Seeds of the sweep share the draws of a gain, or are independent: then what is
-    saved is the start of processes, which counts when runs are short.
+    Both with programs compiled before. Seeds of the sweep share the draws of a gain, or are
+    independent: then what is saved is the start of processes, which counts when runs are short.
     """
     numbers = f"--xi 1,3 --shape 40 --batch {BATCH} --steps {steps}".split()
     single = ["run", "nlgp", *numbers]
@@ -69,7 +70,9 @@ def training(estimator, steps):
 
 @pytest.mark.parametrize("estimator", ["shared", "independent"])
 def test_a_step_of_a_sweep_against_single_steps(estimator, report, tmp_path):
-    """The same without processes, compilation and records: what is left of the ratio when runs are long."""
+    """The same without processes, compilation and records: what is left of the ratio when runs
+    are long.
+    """
     steps = 60
     task = lf.Discrimination(*(lf.stimuli.NLGP((40,), xi=xi, gain=1) for xi in (1, 3)))
     base = lf.Experiment(task, method=training(estimator, steps))
@@ -124,7 +127,9 @@ def test_what_a_point_costs_beside_its_training(chunk, report, tmp_path):
 
 
 def test_what_the_scheduler_costs(report, tmp_path):
-    """Tasks whose result is stored already: what is left is the scheduler, a lookup and the answer."""
+    """Tasks whose result is stored already: what is left is the scheduler, a lookup and the
+    answer.
+    """
     task = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
     experiment = lf.Experiment(task, method=lf.Training(steps=1, batch=20))
     run_or_load(experiment, tmp_path)

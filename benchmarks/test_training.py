@@ -22,14 +22,18 @@ def nlgp(xi, shape=(40,), gain=100.0):
 
 
 def step(task, network=NEURON, *, steps, **more):
-    """A call that trains for `steps` and returns the seconds of one, as the run itself measured them."""
+    """A call that trains for `steps` and returns the seconds of one, as the run itself measured
+    them.
+    """
     return lambda: (
         lf.train(task, network, steps=steps, record=QUIET, **more).manifest["run_seconds"] / steps
     )
 
 
 def steps_against(calls, rounds):
-    """Seconds a step of each call, and of one call of drawing, taken in turn; the first round compiles."""
+    """Seconds a step of each call, and of one call of drawing, taken in turn; the first round
+    compiles.
+    """
     times = {name: [] for name in calls}
     for turn in range(rounds + 2):
         for name, call in calls.items():
@@ -96,7 +100,9 @@ def variance(call):
 @pytest.mark.parametrize(("xi", "limit"), [((1.0, 3.0), 1 / 15), ((0.3, 0.7), 1 / 30)], ids=str)
 @pytest.mark.parametrize("where", ["random", "localized"])
 def test_orbit_reaches_the_variance_of_a_large_batch(xi, limit, where, report):
-    """Time of as many orbit draws as have the gradient variance of a batch of 10 000, over the time of that batch."""
+    """Time of as many orbit draws as have the gradient variance of a batch of 10 000, over the
+    time of that batch.
+    """
     task = nlgp(xi)
     random = np.random.default_rng(5).normal(size=(1, 40)) * 0.05
     weights = jnp.asarray(random if where == "random" else localized(40), jnp.float32)
@@ -115,7 +121,9 @@ def test_orbit_reaches_the_variance_of_a_large_batch(xi, limit, where, report):
 
 
 def test_variance_for_time(report):
-    """Gradient variance × seconds of each estimator, against independent draws (shared costs the same a draw)."""
+    """Gradient variance × seconds of each estimator, against independent draws (shared costs the
+    same a draw).
+    """
     task = nlgp((1.0, 3.0))
     weights = jnp.asarray(localized(40), jnp.float32)
     calls = {

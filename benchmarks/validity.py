@@ -2,10 +2,10 @@
 
     python benchmarks/validity.py
 
-For each law on forty sites, the relative error ‖f̃ − f‖/‖f‖ of the effective and of the linear response against
-f = E[1(⟨w, X⟩ ≥ 0) X], which is exact for Ising and elliptical data and drawn for the others: for a field of Gaussian
-noise, as training starts from, and for a bump e^{−d/2}, as it may end in. Noise of drawing is taken off the squares;
-what is left of it is printed behind ±.
+For each law on forty sites, the relative error ‖f̃ − f‖/‖f‖ of the effective and of the linear
+response against f = E[1(⟨w, X⟩ ≥ 0) X], which is exact for Ising and elliptical data and drawn for
+the others: for a field of Gaussian noise, as training starts from, and for a bump e^{−d/2}, as it
+may end in. Noise of drawing is taken off the squares; what is left of it is printed behind ±.
 """
 
 import numpy as np

@@ -16,7 +16,9 @@ def task(lf: Any, **values: Any) -> Any:
 
 
 def train(**changes: Any) -> Mistake:
-    """A call of `train` with something wrong; a value may be a function of the package that makes it."""
+    """A call of `train` with something wrong; a value may be a function of the package that
+    makes it.
+    """
 
     def make(lf: Any) -> Any:
         made = {

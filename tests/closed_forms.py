@@ -42,6 +42,8 @@ def normal_density(x):
 
 
 def nlgp_covariance(xi, gain, distance):
-    """Of erf(gz)/Z with latent correlation exp(−d²/ξ²): arcsin(c r)/arcsin(c), c = 2g²/(1 + 2g²)."""
+    """Of erf(gz)/Z with latent correlation exp(−d²/ξ²): arcsin(c r)/arcsin(c), c = 2g²/(1 +
+    2g²).
+    """
     share = 2 * gain**2 / (1 + 2 * gain**2)
     return np.arcsin(share * np.exp(-((distance / xi) ** 2))) / np.arcsin(share)

@@ -47,8 +47,9 @@ LONG_FILES = (
 def checked(function):
     """Beartype, where an annotation is a promise.
 
-    A constructor's is not: `xi=3`, `kernel="periodized"` and `marginal_law=lambda u: u` are legal, and the field's
-    declaration validates them. `Self` is known to beartype only inside a class that it decorates itself.
+    A constructor's is not: `xi=3`, `kernel="periodized"` and `marginal_law=lambda u: u` are legal,
+    and the field's declaration validates them. `Self` is known to beartype only inside a class that
+    it decorates itself.
     """
     if function.__name__ == "__init__":
         return function
@@ -58,14 +59,15 @@ def checked(function):
     return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
 
 
-# Compiled programs are shared by all clones and by all processes that tests start. They are apart from those of the
-# user's own runs, since tests kill processes, which may leave a file half written. Whatever else would go to the
-# user's cache (fonts of matplotlib) stays in the clone.
+# Compiled programs are shared by all clones and by all processes that tests start. They are apart
+# from those of the user's own runs, since tests kill processes, which may leave a file half
+# written. Whatever else would go to the user's cache (fonts of matplotlib) stays in the clone.
 user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 os.environ.setdefault("LOCALFIELDS_CACHE", str(user_cache / "localfields" / "tests"))
 os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")
-# Compiling is most of the work, so programs are not optimized, here and in processes that tests start. Where XLA_FLAGS
-# is set, if only to nothing, they are compiled as for users: so `make test-all` does.
+# Compiling is most of the work, so programs are not optimized, here and in processes that tests
+# start. Where XLA_FLAGS is set, if only to nothing, they are compiled as for users: so `make
+# test-all` does.
 if "XLA_FLAGS" not in os.environ:
     os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
@@ -136,7 +138,9 @@ def cpu_seconds():
 
 @pytest.fixture(scope="module", autouse=True)
 def bounded_memory():
-    """Let go of compiled programs between files, where they have become many: the next file reads its own from disk."""
+    """Let go of compiled programs between files, where they have become many: the next file
+    reads its own from disk.
+    """
     yield
     if psutil.Process().memory_info().rss > MEMORY:
         jax.clear_caches()
@@ -150,7 +154,9 @@ def bounded_memory():
 
 @pytest.fixture
 def key(request):
-    """A random key of the test's own, the same in every run; its seed is shown when the test fails."""
+    """A random key of the test's own, the same in every run; its seed is shown when the test
+    fails.
+    """
     seed = zlib.crc32(request.node.nodeid.encode())
     request.node.add_report_section("call", "seed", f"jax.random.key({seed})")
     return jax.random.key(seed)
@@ -164,7 +170,9 @@ def rng(request):
 
 @pytest.fixture(scope="session")
 def tiny_store(tmp_path_factory):
-    """A store for figures at the smallest scale: what one test computes, all others load, in every worker."""
+    """A store for figures at the smallest scale: what one test computes, all others load, in
+    every worker.
+    """
     from localfields.store import Store
 
     base = tmp_path_factory.getbasetemp()

@@ -15,7 +15,9 @@ def is_color(found, wanted):
 
 
 def lines(ax, color=None, style=None, marker=None):
-    """The curves of an axes as arrays (x, y), in drawing order; legend entries without points are left out."""
+    """The curves of an axes as arrays (x, y), in drawing order; legend entries without points
+    are left out.
+    """
     return [
         np.stack([np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)])
         for line in ax.lines
@@ -69,7 +71,9 @@ def ticks(axis):
 
 
 def error_bars(ax):
-    """Every errorbar drawn: label, color, x, y, and the ends of its bars along their axis (none: no ends)."""
+    """Every errorbar drawn: label, color, x, y, and the ends of its bars along their axis (none:
+    no ends).
+    """
     found = []
     for one in ax.containers:
         if not hasattr(one, "has_yerr"):
@@ -83,7 +87,9 @@ def error_bars(ax):
 
 
 def over_time(ax):
-    """Fields drawn with a color for time: the fields (time, site), the times, and the time that is all red."""
+    """Fields drawn with a color for time: the fields (time, site), the times, and the time that
+    is all red.
+    """
     (found,) = ax.collections
     fields = np.array([segment[:, 1] for segment in found.get_segments()])
     sites = found.get_segments()[0][:, 0]
@@ -92,7 +98,9 @@ def over_time(ax):
 
 
 def tiles(ax, shape):
-    """Small pictures of a shape on a sheet with gaps of one between them, row by row; empty places are left out."""
+    """Small pictures of a shape on a sheet with gaps of one between them, row by row; empty
+    places are left out.
+    """
     (image,) = ax.images
     sheet = np.ma.filled(image.get_array().astype(float), np.nan)
     high, wide = shape[0] + 1, shape[1] + 1

@@ -1,4 +1,6 @@
-"""What comes of a call that the library must refuse, and values that the tables of such calls share."""
+"""What comes of a call that the library must refuse, and values that the tables of such calls
+share.
+"""
 
 from __future__ import annotations
 

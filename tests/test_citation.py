@@ -1,4 +1,6 @@
-"""CITATION.cff has what its readers need, and says the same as the package; the changelog knows its version."""
+"""CITATION.cff has what its readers need, and says the same as the package; the changelog knows
+its version.
+"""
 
 import re
 import tomllib

@@ -1,7 +1,8 @@
 """Defaults, ranges and symbols of all fields, as a list that people have read.
 
-A default or a limit that changes by accident alters results and the names under which they are stored, and no formula
-notices. A change that is meant is written down with `python tests/test_fields.py`.
+A default or a limit that changes by accident alters results and the names under which they are
+stored, and no formula notices. A change that is meant is written down with `python
+tests/test_fields.py`.
 """
 
 import dataclasses

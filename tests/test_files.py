@@ -1,4 +1,6 @@
-"""Files that are written: refused beforehand where they cannot be, whole or not at all, and as open as any other."""
+"""Files that are written: refused beforehand where they cannot be, whole or not at all, and as
+open as any other.
+"""
 
 import os
 from pathlib import Path

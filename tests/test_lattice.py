@@ -1,4 +1,6 @@
-"""Circulant algebra, the Fourier basis and the kernels, against dense linear algebra and the formula sheet."""
+"""Circulant algebra, the Fourier basis and the kernels, against dense linear algebra and the
+formula sheet.
+"""
 
 import math
 import subprocess
@@ -58,7 +60,7 @@ def rng(key):
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
-# -- circulant operators ----------------------------------------------------------------------------------------
+# -- circulant operators ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -198,7 +200,7 @@ def test_circulant_matrices_commute_and_multiply_by_their_rows(arrays):
     )
 
 
-# -- the Fourier basis ------------------------------------------------------------------------------------------
+# -- the Fourier basis -----------------------------------------------------------------------------
 
 BASES = [(40,), (41,), (2,), (3,), (4, 6), (5, 4), (3, 5), (4, 3, 2)]
 
@@ -213,7 +215,9 @@ def test_fourier_basis_is_orthonormal(shape):
 
 @pytest.mark.parametrize("shape", BASES, ids=str)
 def test_fourier_basis_diagonalizes_correlations(shape):
-    """Σ of a kernel that is even along each axis; the eigenvalue of a column is the spectrum at its frequency."""
+    """Σ of a kernel that is even along each axis; the eigenvalue of a column is the spectrum at
+    its frequency.
+    """
     row = lf.lattice.Periodized().correlation(shape, 1.3)
     basis, frequencies = lattice.fourier_basis(shape), lattice.fourier_frequencies(shape)
     rotated = basis.T @ circulant(row) @ basis
@@ -254,7 +258,9 @@ def test_fourier_basis_on_a_ring_begins_with_cosine_and_sine():
 
 @pytest.mark.parametrize("n", [40, 41])
 def test_real_parts_of_dft_columns_are_not_unit_vectors(n):
-    """Notes 001 and 004 take them for a basis: the factor √2 is missing, except at k = 0 and N/2."""
+    """Notes 001 and 004 take them for a basis: the factor √2 is missing, except at k = 0 and
+    N/2.
+    """
     columns = (np.exp(2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n) / math.sqrt(n)).real
     whole = [0, n // 2] if n % 2 == 0 else [0]
     norms = np.linalg.norm(columns, axis=0)
@@ -266,7 +272,7 @@ def test_real_parts_of_dft_columns_are_not_unit_vectors(n):
     )
 
 
-# -- kernels ----------------------------------------------------------------------------------------------------
+# -- kernels ---------------------------------------------------------------------------------------
 
 LEAST = "3.7e-4 −1.2e-11 −9.2e-8 −1.2e-5 −2.6e-4 −2.2e-3 −2.9e-2 −8.2e-2 −0.78 −0.41".split()
 INFLATED = "0 9e-13 1.9e-8 3.0e-6 5.8e-5 3.9e-4 4.1e-3 1.05e-2 6.3e-2 3.3e-2".split()
@@ -277,7 +283,9 @@ CHANGED = "0 2e-12 3e-8 4e-6 7e-5 5e-4 5e-3 1.3e-2 7.8e-2 4.6e-2".split()
     "ratio, least, inflated, changed", list(zip(RATIOS, LEAST, INFLATED, CHANGED, strict=True))
 )
 def test_table_of_the_squared_exponential(ratio, least, inflated, changed):
-    """Formula sheet §1.1 at N = 40: how indefinite the wrapped kernel is, and what cutting does to it."""
+    """Formula sheet §1.1 at N = 40: how indefinite the wrapped kernel is, and what cutting does
+    to it.
+    """
     row = np.exp(-((lattice.distance((40,)) / (40 * ratio)) ** 2))
     eigenvalues = lattice.spectrum(row)
     assert digits(eigenvalues.min(), least)
@@ -436,7 +444,9 @@ def test_a_fixed_row_has_no_lengthscale_to_sweep():
 @pytest.mark.parametrize("shape", [(12,), (9,), (4, 6), (3, 4, 2), (200,), (170, 2)], ids=str)
 @pytest.mark.parametrize("kernel", ["periodized", "row"])
 def test_coloring_is_the_symmetric_root(shape, kernel, key):
-    """Whichever of the two ways is taken (dense roots on small axes, FFT on large ones and for rows)."""
+    """Whichever of the two ways is taken (dense roots on small axes, FFT on large ones and for
+    rows).
+    """
     chosen = lattice.Periodized()
     if kernel == "row":
         chosen = lattice.Given(0.4 ** lattice.distance(shape))

@@ -1,4 +1,6 @@
-"""A newcomer's stimulus: one short file outside the package, and everything else follows from it."""
+"""A newcomer's stimulus: one short file outside the package, and everything else follows from
+it.
+"""
 
 import importlib
 import json
@@ -20,8 +22,8 @@ from localfields.cli import main
 ROOT = Path(__file__).parents[1]
 SCRIPT = Path(sys.executable).with_name("localfields")
 
-# X_i = A√2 cos(2πm Σ_a i_a/n_a + φ) with φ uniform. Cov(X_0, X_d) = A² cos(2πm Σ_a d_a/n_a); one coordinate follows
-# the arcsine law, P(|X| < Ax) = (2/π) arcsin(x/√2), of excess kurtosis −3/2.
+# X_i = A√2 cos(2πm Σ_a i_a/n_a + φ) with φ uniform. Cov(X_0, X_d) = A² cos(2πm Σ_a d_a/n_a); one
+# coordinate follows the arcsine law, P(|X| < Ax) = (2/π) arcsin(x/√2), of excess kurtosis −3/2.
 PLUGIN = '''"""Plane waves of random phase."""
 
 import math
@@ -198,7 +200,7 @@ def test_the_law_tests_pick_it_up(folder):
     assert last[1] == "passed," and int(last[0]) >= 8
 
 
-# -- the command line -------------------------------------------------------------------------------------------
+# -- the command line ------------------------------------------------------------------------------
 
 
 def check_archive(path):

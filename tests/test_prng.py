@@ -17,7 +17,8 @@ SIGMAS = 5.0
 WORDS = 2**20
 FEWER = 2**18
 
-# Salmon et al. (2011), file kat_vectors of Random123, threefry2x32 with 20 rounds: counter, key, result.
+# Salmon et al. (2011), file kat_vectors of Random123, threefry2x32 with 20 rounds: counter, key,
+# result.
 KNOWN_ANSWERS = (
     ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
     ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
@@ -81,7 +82,9 @@ USES = {
 
 
 def drawn_both_ways(use, ours, key):
-    """By two keys of ours at once, and by the default key of the same words as the first; in one program."""
+    """By two keys of ours at once, and by the default key of the same words as the first; in one
+    program.
+    """
     draw = USES[use]
     both, default = jax.jit(lambda a, b: (jax.vmap(draw)(a), draw(b)))(
         jax.random.split(ours), jax.random.split(key)[0]
@@ -123,7 +126,7 @@ def test_too_large_a_draw_is_refused(ours):
         jax.jit(lambda key: jax.random.bits(key, (2**16, 2**16), jnp.uint32)).lower(ours)
 
 
-# -- quality ----------------------------------------------------------------------------------------------------
+# -- quality ---------------------------------------------------------------------------------------
 
 
 def normal_score(p):
@@ -131,7 +134,9 @@ def normal_score(p):
 
 
 def chi_square(counts):
-    """Normal scores of Pearson's χ² against equal frequencies, over the last axis; too even is as bad as too uneven."""
+    """Normal scores of Pearson's χ² against equal frequencies, over the last axis; too even is
+    as bad as too uneven.
+    """
     expected = counts.sum(axis=-1, keepdims=True) / counts.shape[-1]
     statistic, freedom = ((counts - expected) ** 2 / expected).sum(axis=-1), counts.shape[-1] - 1
     return normal_score(
@@ -176,7 +181,9 @@ def test_words_are_uniform_and_independent(ours):
 
 
 def test_words_of_thirteen_rounds_are_uniform_and_independent(ours):
-    """The form the GPU kernel uses: both words of a block, thirteen rounds; three rounds are caught."""
+    """The form the GPU kernel uses: both words of a block, thirteen rounds; three rounds are
+    caught.
+    """
     data, count = jax.random.key_data(ours), jnp.arange(WORDS // 2, dtype=jnp.uint32)
     for rounds, good in ((13, True), (3, False)):
         pair = threefry(data[0], data[1], count, jnp.zeros_like(count), rounds)
@@ -216,7 +223,9 @@ def test_bad_generators_are_caught(ours):
 
 
 def stream_scores(keys, num=4096):
-    """Correlation of each pair of streams of normals, in standard errors, and of their neighbors in time."""
+    """Correlation of each pair of streams of normals, in standard errors, and of their neighbors
+    in time.
+    """
     streams = np.asarray(jax.vmap(lambda key: jax.random.normal(key, (num,)))(keys))
     off = ~np.eye(len(streams), dtype=bool)
     at_once = (streams @ streams.T)[off] / np.sqrt(num)
@@ -228,7 +237,8 @@ def test_streams_of_neighboring_keys_are_uncorrelated(ours):
     seeds = jax.vmap(lambda seed: jax.random.key(seed, impl=_prng.KEYS))(jnp.arange(48))
     folded = jax.vmap(lambda n: jax.random.fold_in(ours, n))(jnp.arange(48))
     split = jax.random.split(ours, 48)
-    # As in JAX, the n-th key of a split is the key folded with n: one or the other is used of a key, never both.
+    # As in JAX, the n-th key of a split is the key folded with n: one or the other is used of a
+    # key, never both.
     family = jnp.concatenate([ours[None], folded[:4], jax.random.split(folded[0], 4)])
     for keys in (seeds, folded, split, family):
         assert stream_scores(keys) < SIGMAS

@@ -50,7 +50,7 @@ def registry(monkeypatch):
     )
 
 
-# -- the signature ----------------------------------------------------------------------------------------------
+# -- the signature ---------------------------------------------------------------------------------
 
 
 @each_class
@@ -103,7 +103,7 @@ def test_values_are_frozen():
         lf.stimuli.NLGP(24).gain = 3.0
 
 
-# -- forms ------------------------------------------------------------------------------------------------------
+# -- forms -----------------------------------------------------------------------------------------
 
 
 FUNCTIONS = [  # given as functions, kept as tables
@@ -225,7 +225,7 @@ def test_abstract_classes_are_not_offered():
     }
 
 
-# -- numbers are leaves, the rest is static ---------------------------------------------------------------------
+# -- numbers are leaves, the rest is static --------------------------------------------------------
 
 
 @each_class
@@ -257,7 +257,7 @@ def test_a_swept_value_maps_over_its_members(key):
     np.testing.assert_array_equal(together, np.stack(alone))
 
 
-# -- compiled code ----------------------------------------------------------------------------------------------
+# -- compiled code ---------------------------------------------------------------------------------
 
 
 class Counter:
@@ -307,7 +307,8 @@ def other_numbers(cls, factor):
 
 @pytest.mark.parametrize("cls", NUMBERED, ids=name_of)
 def test_another_number_is_the_same_program(cls):
-    # What the compiler's cache goes by: the structure with its static fields, and the leaves' shapes and types.
+    # What the compiler's cache goes by: the structure with its static fields, and the leaves'
+    # shapes and types.
     one, other = other_numbers(cls, 1.0), other_numbers(cls, 1.3)
     assert repr(one) != repr(other)
     assert jax.tree.structure(one) == jax.tree.structure(other)

@@ -20,7 +20,7 @@ def task(count=2, **values):
     return lf.Discrimination(*stimuli(count), **values)
 
 
-# -- labels and proportions -------------------------------------------------------------------------------------
+# -- labels and proportions ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_shape_and_size_are_the_lattice_s():
     assert both.shape == (4, 6) and both.size == 24
 
 
-# -- losses -----------------------------------------------------------------------------------------------------
+# -- losses ----------------------------------------------------------------------------------------
 
 
 def loss(task, output, target):
@@ -134,7 +134,7 @@ def test_penalties_and_their_gradient():
     assert float(task().penalty(weights)) == 0
 
 
-# -- what does not fit is refused -------------------------------------------------------------------------------
+# -- what does not fit is refused ------------------------------------------------------------------
 
 
 def test_lattices_must_agree():
@@ -166,7 +166,7 @@ def test_cross_entropy_takes_probabilities(count, labels):
     assert task(count, labels=labels, loss="cross-entropy").loss in LOSSES
 
 
-# -- the plain-value form ---------------------------------------------------------------------------------------
+# -- the plain-value form --------------------------------------------------------------------------
 
 EXAMPLES = {
     "plain": lambda: lf.Discrimination(*stimuli()),

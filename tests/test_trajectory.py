@@ -8,7 +8,7 @@ import pytest
 import localfields as lf
 from localfields.trajectory import Outcome, Trajectory, inverse_participation_ratio, peak_position
 
-# -- measures of a field ----------------------------------------------------------------------------------------
+# -- measures of a field ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_peak_is_the_largest_weight_of_either_sign():
     assert peak_position(field, 2).tolist() == [[1, 5], [3, 0]]
 
 
-# -- the value --------------------------------------------------------------------------------------------------
+# -- the value -------------------------------------------------------------------------------------
 
 MEMBERS, TIMES, NEURONS, OUTPUTS = 3, 4, 2, 5
 

@@ -1,4 +1,6 @@
-"""Comparisons: hand-made trajectories with known answers, mistakes told, pictures that show what was counted."""
+"""Comparisons: hand-made trajectories with known answers, mistakes told, pictures that show what
+was counted.
+"""
 
 import dataclasses
 import json
@@ -40,7 +42,7 @@ def spikes(sites, shape, times=(0.0, 1.0)):
     return made(np.repeat(fields[:, None, None], len(times), axis=1), times)
 
 
-# -- fields over time -------------------------------------------------------------------------------------------
+# -- fields over time ------------------------------------------------------------------------------
 
 
 def test_distance_and_cosine_by_hand():
@@ -95,7 +97,7 @@ def test_a_field_of_zeros_has_no_distance():
     assert found.to_dict()["distance_start"] == 0.0  # of the other member
 
 
-# -- times ------------------------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------------------
 
 
 def straight(rng, shape=(6,), members=2, neurons=2):
@@ -194,7 +196,7 @@ def test_records_at_the_same_time():
     assert wrong[1] == 0
 
 
-# -- onset ------------------------------------------------------------------------------------------------------
+# -- onset -----------------------------------------------------------------------------------------
 
 
 def with_ipr(ipr, times, neurons=1, **rest):
@@ -252,7 +254,7 @@ def test_onset_needs_no_weights_but_something():
         onset_times(run)
 
 
-# -- peaks ------------------------------------------------------------------------------------------------------
+# -- peaks -----------------------------------------------------------------------------------------
 
 
 def test_peaks_around_the_ring():
@@ -316,7 +318,7 @@ def test_zeros_have_no_peak():
     assert np.isnan(found.per_member()["exact"][0])
 
 
-# -- summaries --------------------------------------------------------------------------------------------------
+# -- summaries -------------------------------------------------------------------------------------
 
 
 def test_members_that_ended_badly_are_left_out(rng):
@@ -414,7 +416,7 @@ def test_names(first, second, names):
     assert compare(made(fields, [0], **first), made(fields, [0], **second)).names == names
 
 
-# -- mistakes ---------------------------------------------------------------------------------------------------
+# -- mistakes --------------------------------------------------------------------------------------
 
 GOOD = made(np.ones((3, 2, 1, 6)), [0, 1])
 
@@ -474,7 +476,7 @@ def test_something_else_is_refused():
         compare(without_weights(), GOOD)
 
 
-# -- pictures ---------------------------------------------------------------------------------------------------
+# -- pictures --------------------------------------------------------------------------------------
 
 
 def figure():

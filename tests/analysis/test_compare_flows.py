@@ -11,8 +11,11 @@ from localfields.analysis import compare, onset_times
 
 @pytest.fixture(scope="module")
 def flows():
-    """One theory from the same fields to two times, by the same number of records: one compiled program."""
-    # More sites than are summed state by state: there the flow has kinks, and lines between records follow it worse.
+    """One theory from the same fields to two times, by the same number of records: one compiled
+    program.
+    """
+    # More sites than are summed state by state: there the flow has kinks, and lines between records
+    # follow it worse.
     task = lf.Discrimination(*(lf.stimuli.Ising((24,), coupling=j) for j in (0.3, 0.7)))
     return [
         lf.solve(task, lf.theory.ExactIsing(64), times=np.linspace(0, end, 21), members=4)

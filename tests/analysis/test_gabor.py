@@ -1,4 +1,6 @@
-"""Gabors fitted to fields: known ones come back, wherever they lie and whatever they are multiplied by."""
+"""Gabors fitted to fields: known ones come back, wherever they lie and whatever they are
+multiplied by.
+"""
 
 import dataclasses
 import re

@@ -46,13 +46,15 @@ def fields(members=2, records=4, neurons=3, shape=(10,), seed=0):
 
 
 def by_hand(gate, weights, reference):
-    """Agreement (member, time, neuron) and uniform agreement from gates (member, time, neuron, pattern)."""
+    """Agreement (member, time, neuron) and uniform agreement from gates (member, time, neuron,
+    pattern).
+    """
     other = {"next": gate[:, 1:], "first": gate[:, :1], "final": gate[:, -1:]}[reference]
     mine = gate[:, :-1] if reference == "next" else gate
     return (mine == other) @ weights, (gate == gate[:, :1]).all(axis=1) @ weights
 
 
-# -- agreement --------------------------------------------------------------------------------------------------------
+# -- agreement -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
@@ -77,7 +79,9 @@ def test_small_rings_are_summed(reference):
 
 
 def test_draws_agree_with_sums():
-    """A ring just too large to be summed, which is summed here: deviations in units of the stated errors."""
+    """A ring just too large to be summed, which is summed here: deviations in units of the
+    stated errors.
+    """
     task = lf.Discrimination(Ising(15, coupling=0.3), Ising(15, coupling=0.9))
     walk = fields(members=3, shape=(15,))
     states = enumerate_states(15).astype(float)
@@ -132,7 +136,9 @@ def test_elliptical_laws_agree_as_the_gaussian(make, key):
 
 
 def test_a_field_that_turns_one_way():
-    """Gates then change at most once: uniform agreement is 1 − angle/π, and the union bound is an equality."""
+    """Gates then change at most once: uniform agreement is 1 − angle/π, and the union bound is
+    an equality.
+    """
     angles = np.linspace(0, 1.2, 7)
     walk = np.zeros((1, 7, 1, 6))
     walk[0, :, 0, 0], walk[0, :, 0, 1] = np.cos(angles), np.sin(angles)
@@ -150,7 +156,9 @@ def test_a_field_that_turns_one_way():
 
 
 def test_there_and_back():
-    """A gate that flips and returns agrees at the ends and not throughout; the bound counts both flips."""
+    """A gate that flips and returns agrees at the ends and not throughout; the bound counts both
+    flips.
+    """
     walk = np.zeros((1, 3, 1, 6))
     walk[0, :, 0, 0], walk[0, :, 0, 1] = np.cos([0, 1, 0]), np.sin([0, 1, 0])
     white = lf.Discrimination(*(DenseGaussian((6,), np.eye(6)) for _ in range(2)))
@@ -203,7 +211,7 @@ def test_pulses_are_summed_and_biases_count():
     assert np.abs(unbiased.agreement - found.agreement).max() > 0.01
 
 
-# -- kurtosis ---------------------------------------------------------------------------------------------------------
+# -- kurtosis --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coupling", [-0.7, 0.0, 0.7])
@@ -253,7 +261,7 @@ def test_kurtosis_from_draws():
         assert np.abs(found.kurtosis[..., place] / found.kurtosis_error[..., place]).max() > SIGMAS
 
 
-# -- runs, sweeps, and what is refused --------------------------------------------------------------------------------
+# -- runs, sweeps, and what is refused -------------------------------------------------------------
 
 
 def test_a_trained_run_with_a_swept_gain():

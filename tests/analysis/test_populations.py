@@ -41,7 +41,9 @@ def wave(frequency, phase=0.0):
 
 @pytest.fixture
 def two(rng):
-    """One member: eight bumps side by side, most biases negative; four waves, positive; noise twice; zeros."""
+    """One member: eight bumps side by side, most biases negative; four waves, positive; noise
+    twice; zeros.
+    """
     fields = [bump(c) for c in range(0, 40, 5)] + [wave(k, 1) for k in (0, 3, 8, 20)]
     noise = rng.normal(size=(2, 40))
     fields = np.stack([*fields, *noise, np.zeros(40)])
@@ -78,7 +80,8 @@ def test_two_populations(two):
         "bias_neither_positive": None,
         "covered": pytest.approx(24 / 40),  # three sites each are above half of the peak
         "covered_by_chance": pytest.approx(1 - (1 - 3 / 40) ** 8),
-        # No overlap, where 28 pairs of three sites each share 9/40 by chance, and as a square (9 + 4 + 4 + 1 + 1)/40.
+        # No overlap, where 28 pairs of three sites each share 9/40 by chance, and as a square (9 +
+        # 4 + 4 + 1 + 1)/40.
         "evenness": pytest.approx(28 * 9 / 40 / np.sqrt(28 * (19 / 40 - (9 / 40) ** 2))),
     }
     json.dumps(summary)
@@ -133,7 +136,7 @@ def test_on_a_torus(rng):
     np.testing.assert_allclose(found.position[0, 0], [4, 3], atol=1e-3)
 
 
-# -- metrics ------------------------------------------------------------------------------------------------------
+# -- metrics ---------------------------------------------------------------------------------------
 
 
 def test_measure_is_the_function_at_every_record(two):

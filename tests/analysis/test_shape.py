@@ -1,4 +1,6 @@
-"""Numbers of one field, against closed forms, enumeration and the symmetries that they must have."""
+"""Numbers of one field, against closed forms, enumeration and the symmetries that they must
+have.
+"""
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ def around(apart, size):
     return np.abs((np.asarray(apart) + size / 2) % size - size / 2)
 
 
-# -- closed forms -----------------------------------------------------------------------------------------------
+# -- closed forms ----------------------------------------------------------------------------------
 
 
 def test_bumps_lie_where_they_are_put_and_are_as_wide():
@@ -58,7 +60,9 @@ def test_uncertainty_of_bumps_and_a_single_site():
 
 @pytest.mark.parametrize("size", (9, 12))
 def test_uncertainty_is_that_of_the_interpolation(rng, size):
-    """Against integrals over the circle of the trigonometric polynomial through the sites, on a fine grid."""
+    """Against integrals over the circle of the trigonometric polynomial through the sites, on a
+    fine grid.
+    """
     field = rng.normal(size=size)
     theta = 2 * np.pi * np.arange(512) / 512
     k = np.arange(-(size // 2), size // 2 + 1)
@@ -104,7 +108,9 @@ def test_spectrum_of_waves_on_a_torus():
 
 
 def test_concentration_of_noise(rng):
-    """Modes of Gaussian noise are exponential: the largest of m = 19 pairs and two singles, by simulation of those."""
+    """Modes of Gaussian noise are exponential: the largest of m = 19 pairs and two singles, by
+    simulation of those.
+    """
     found = analysis.spectral_concentration(rng.normal(size=(4000, 40)))
     modes = np.concatenate(
         [rng.normal(size=(4000, 2)) ** 2, rng.chisquare(2, size=(4000, 19))], axis=1
@@ -126,7 +132,7 @@ def test_oscillatory_is_twice_what_noise_has(rng, shape):
     assert (found > analysis.oscillatory_from(shape)).mean() < 0.02
 
 
-# -- bounds and symmetries ----------------------------------------------------------------------------------------
+# -- bounds and symmetries -------------------------------------------------------------------------
 
 FIELDS = arrays(
     np.float64, st.integers(4, 24), elements=st.floats(-1, 1).map(lambda v: round(v, 6))

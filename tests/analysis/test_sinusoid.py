@@ -1,4 +1,6 @@
-"""Waves fitted to fields: known waves come back, the best fit is the best there is, a bump is no wave."""
+"""Waves fitted to fields: known waves come back, the best fit is the best there is, a bump is no
+wave.
+"""
 
 import re
 
@@ -103,7 +105,9 @@ def test_whole_frequencies_do_not_know_where_the_ring_begins(rng):
 
 
 def test_noise_leaves_the_error_it_should(rng):
-    """‖rest‖² is σ² χ² with N − 4 degrees of freedom, and the frequency has the error that theory gives it."""
+    """‖rest‖² is σ² χ² with N − 4 degrees of freedom, and the frequency has the error that
+    theory gives it.
+    """
     size, num, sigma = 40, 4000, 0.02
     fields = wave(size, 2.5, phase=0.4) + sigma * rng.normal(size=(num, size))
     found = fit_sinusoid(fields)

@@ -1,4 +1,6 @@
-"""Tiling: the laws of random arrangements against enumeration, and arrangements that are even or crowded."""
+"""Tiling: the laws of random arrangements against enumeration, and arrangements that are even or
+crowded.
+"""
 
 import itertools
 import re

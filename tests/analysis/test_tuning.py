@@ -1,4 +1,6 @@
-"""Answers to gratings against closed forms of Gabors, brute force and the symmetries that they must have."""
+"""Answers to gratings against closed forms of Gabors, brute force and the symmetries that they
+must have.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ SHAPE = (24, 24)
 def gabor(
     width=2.5, frequency=0.2, angle=0.0, phase=0.0, center=(11.0, 13.0), aspect=1.0, shape=SHAPE
 ):
-    """A wave under an envelope, which is `aspect` times longer across the direction of the wave, around the torus."""
+    """A wave under an envelope, which is `aspect` times longer across the direction of the wave,
+    around the torus.
+    """
     d = [(np.arange(n) - c + n / 2) % n - n / 2 for n, c in zip(shape, center, strict=True)]
     x, y = np.meshgrid(*d, indexing="ij")
     along, across = x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
@@ -68,7 +72,9 @@ def test_the_phase_is_the_gabors_wherever_it_lies():
 
 
 def test_answers_are_those_of_a_rectified_neuron_to_drifting_gratings(rng):
-    """Mean and first harmonic of max(0, ⟨w, grating⟩) over a period, by brute force: F1/F0 = π/2 whatever the field."""
+    """Mean and first harmonic of max(0, ⟨w, grating⟩) over a period, by brute force: F1/F0 = π/2
+    whatever the field.
+    """
     field = rng.normal(size=(8, 8))
     found = tuning(field)
     x, y = np.meshgrid(np.arange(8), np.arange(8), indexing="ij")
@@ -94,7 +100,9 @@ def test_answers_are_those_of_a_rectified_neuron_to_drifting_gratings(rng):
 
 
 def test_symmetries(rng):
-    """Size, sign, shifts and a quarter turn of the field change what they should, and nothing else."""
+    """Size, sign, shifts and a quarter turn of the field change what they should, and nothing
+    else.
+    """
     fields = np.stack(
         [gabor(angle=0.5, phase=0.8), gabor(1.5, 0.3, 2.0, 1.0), rng.normal(size=SHAPE)]
     )
@@ -135,7 +143,8 @@ def test_subfields_are_counted_around_the_lattice():
         blob - 0.9 * gabor(2.0 * 1.6, 0, center=(0, 0)) / 1.6**2 * 2.5
     )  # a disk and the ring around it
     assert subfields(surround, axes=2) == 2
-    # The next lobes of an odd Gabor of this width are at 0.15 of the largest, of an even one at 0.38 and 0.02.
+    # The next lobes of an odd Gabor of this width are at 0.15 of the largest, of an even one at
+    # 0.38 and 0.02.
     assert (
         subfields(gabor(1.8, 0.2, 0.0, np.pi / 2), axes=2) == 2
         and subfields(gabor(1.8, 0.2), axes=2) == 3

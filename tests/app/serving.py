@@ -1,4 +1,6 @@
-"""A server in a thread, and what it takes to ask it things as a browser does, or as a browser must not."""
+"""A server in a thread, and what it takes to ask it things as a browser does, or as a browser
+must not.
+"""
 
 import asyncio
 import http.client
@@ -60,7 +62,9 @@ class Reply:
 
 
 def ask(port, path="/", method="GET", headers=None, **more):
-    """One request, with the headers given instead of the usual ones; a header given as None is left out."""
+    """One request, with the headers given instead of the usual ones; a header given as None is
+    left out.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=240)
     try:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -128,7 +132,8 @@ class Visitor(ClientSession):
 
 
 class Visitors:
-    """Many pages at once, without anything to draw them: what the server sends is taken, counted and looked through.
+    """Many pages at once, without anything to draw them: what the server sends is taken, counted
+    and looked through.
 
     Args:
         url: Of the explorer.
@@ -152,7 +157,9 @@ class Visitors:
         self.loop.close()
 
     async def _visit(self, place):
-        """Get the page, open its websocket with the token it brought, ask for the document, and listen."""
+        """Get the page, open its websocket with the token it brought, ask for the document, and
+        listen.
+        """
         try:
             page = await asyncio.to_thread(self._get, self.url + self.queries[place])
             token = re.findall(r'"token":"([^"]+)"', page)[0]

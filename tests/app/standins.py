@@ -1,4 +1,6 @@
-"""What a page needs of a server, without one: a document that waits, threads that do not, a pool that obeys."""
+"""What a page needs of a server, without one: a document that waits, threads that do not, a pool
+that obeys.
+"""
 
 import types
 
@@ -88,7 +90,9 @@ def canned_service(store=None, report=None, limits=None):
 
 
 def canned_trajectory(experiment, sites=1, kinds=("ok", "ok")):
-    """A result of an experiment in which every field is spread over so many sites: IPR is 1/sites."""
+    """A result of an experiment in which every field is spread over so many sites: IPR is
+    1/sites.
+    """
     shape = experiment.task.shape
     final = np.zeros((2, 1, *shape), np.float32)
     final.reshape(2, -1)[:, :sites] = 1.0

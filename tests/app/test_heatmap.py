@@ -1,4 +1,6 @@
-"""The picture of a diagram, and its table: cells at their places, with their numbers, links and edges."""
+"""The picture of a diagram, and its table: cells at their places, with their numbers, links and
+edges.
+"""
 
 import html
 import math

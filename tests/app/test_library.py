@@ -1,4 +1,6 @@
-"""Report and stored runs: read in a thread, all words escaped, one file served under one address."""
+"""Report and stored runs: read in a thread, all words escaped, one file served under one
+address.
+"""
 
 import asyncio
 import hashlib

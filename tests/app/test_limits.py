@@ -1,4 +1,6 @@
-"""What a visitor may ask for: sizes are bounded one by one, and nothing that names a file is even made."""
+"""What a visitor may ask for: sizes are bounded one by one, and nothing that names a file is
+even made.
+"""
 
 import dataclasses
 import json
@@ -230,7 +232,9 @@ def test_no_path_of_a_visitor_reaches_the_file_system(form, secret, opened):
 
 
 def test_classes_that_open_files_are_known_by_their_fields():
-    """Which classes are left out today; a new one with a field of a new kind is left out by itself."""
+    """Which classes are left out today; a new one with a field of a new kind is left out by
+    itself.
+    """
     odd = set()
     for family in (
         "stimulus",

@@ -1,4 +1,6 @@
-"""The parts of the explorer's first page, without a server: addresses, presets, controls, runs, pictures."""
+"""The parts of the explorer's first page, without a server: addresses, presets, controls, runs,
+pictures.
+"""
 
 import types
 
@@ -100,7 +102,9 @@ def test_a_scale_is_widened_for_a_value_outside():
 
 @pytest.mark.parametrize("name", STIMULI)
 def test_every_place_of_every_slider_is_legal(name):
-    """A stimulus of one's own gets sliders too: all that they can say must be allowed by its fields."""
+    """A stimulus of one's own gets sliders too: all that they can say must be allowed by its
+    fields.
+    """
     for field in fields(registered("stimulus")[name]):
         if isinstance(field.kind, (Number, Count)):
             scale = SliderScale.of(field.kind, float(field.default))

@@ -1,4 +1,6 @@
-"""The phase diagram: cells from the store and from a sweep that never takes more than two places in the queue."""
+"""The phase diagram: cells from the store and from a sweep that never takes more than two places
+in the queue.
+"""
 
 import html
 import math

@@ -1,4 +1,6 @@
-"""Processes and queues: what a page hears, in which order, and what happens when something goes wrong."""
+"""Processes and queues: what a page hears, in which order, and what happens when something goes
+wrong.
+"""
 
 import contextlib
 import dataclasses
@@ -104,7 +106,8 @@ def test_the_theory_starts_where_the_run_does(pool):
     assert (theory.name, theory.exact, theory.missing) == ("ExactIsing", True, "")
     assert theory.weights.shape == (4, len(theory.times), 1, 12) and theory.times[-1] == 20 * 0.05
     assert np.allclose(theory.weights[:, 0], weights[:4, 0], atol=1e-6)
-    # Exact gradients in steps of 0.05 against the flow itself; that of other starts is somewhere else.
+    # Exact gradients in steps of 0.05 against the flow itself; that of other starts is somewhere
+    # else.
     apart = np.abs(theory.weights[:, -1] - weights[:4, -1]).max()
     others = np.abs(theory.weights[::-1, -1] - weights[:4, -1]).max()
     assert apart < others / 3

@@ -214,7 +214,9 @@ def test_loopback(address, loop):
 
 
 def test_names_beyond_loopback():
-    """Any number may be asked for, as no name system can turn it into another; names must be given."""
+    """Any number may be asked for, as no name system can turn it into another; names must be
+    given.
+    """
     names = HostNames("0.0.0.0", ["Lab.Example.org"])
     assert (
         names.knows("192.0.2.7:5006")

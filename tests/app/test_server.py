@@ -1,4 +1,6 @@
-"""The server: pages, headers, local assets, sessions that are counted, and words when it cannot start."""
+"""The server: pages, headers, local assets, sessions that are counted, and words when it cannot
+start.
+"""
 
 import contextlib
 import re

@@ -1,4 +1,6 @@
-"""Twenty visitors at once, on the explorer as it is started by people: none fails, and it ends without a word."""
+"""Twenty visitors at once, on the explorer as it is started by people: none fails, and it ends
+without a word.
+"""
 
 import os
 import re

@@ -24,7 +24,9 @@ def canned_answer(samples, **more):
 
 
 def canned_run(shape=(SITES,), neurons=NEURONS, texts=None):
-    """Five records of a committee in which every weight tells its member, record and neuron; theory for one member."""
+    """Five records of a committee in which every weight tells its member, record and neuron;
+    theory for one member.
+    """
     size = math.prod(shape)
     member, record, neuron = np.meshgrid(
         np.arange(MEMBERS), np.arange(RECORDS), np.arange(neurons), indexing="ij"
@@ -44,7 +46,9 @@ def canned_run(shape=(SITES,), neurons=NEURONS, texts=None):
 
 
 def theory_of(run, times):
-    """A flow from the first member: minus its fields at these times, which are not those of the records."""
+    """A flow from the first member: minus its fields at these times, which are not those of the
+    records.
+    """
     fields = -run.series["weights"][:1, : len(times)]
     ipr = np.full((1, len(times), NEURONS), 0.5) + 0.1 * np.arange(len(times))[None, :, None]
     return msg.TheoryCurves(
@@ -245,7 +249,8 @@ def test_tiles_hold_every_field_once():
     fields = np.arange(3 * 4 * 5, dtype=float).reshape(3, 4, 5)
     whole = tiled(fields)
     assert whole.shape == (4 + 1 + 4, 5 + 1 + 5)
-    # Pictures are drawn upward: the first field is at the top left, the second beside it, the third below.
+    # Pictures are drawn upward: the first field is at the top left, the second beside it, the third
+    # below.
     upright = whole[::-1]
     np.testing.assert_array_equal(upright[:4, :5], fields[0])
     np.testing.assert_array_equal(upright[:4, 6:], fields[1])

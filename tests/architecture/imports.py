@@ -1,4 +1,6 @@
-"""Reads the imports of a package's modules from their source, and holds them against the layers of the design."""
+"""Reads the imports of a package's modules from their source, and holds them against the layers
+of the design.
+"""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -31,7 +33,8 @@ LAYERS = (
     ("cli", "app"),
 )
 
-# Within a layer rooms do not know of each other, with these exceptions; in the lowest, any order without a cycle.
+# Within a layer rooms do not know of each other, with these exceptions; in the lowest, any order
+# without a cycle.
 NEIGHBORS = {
     ("figures", "plots"),
     ("experiments", "store"),
@@ -51,7 +54,9 @@ class Import(NamedTuple):
 
 
 def sources(folder: Path) -> dict[str, str]:
-    """The text of every module below a folder, by dotted name; a package's `__init__` has the package's name."""
+    """The text of every module below a folder, by dotted name; a package's `__init__` has the
+    package's name.
+    """
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = (folder.name, *path.relative_to(folder).with_suffix("").parts)
@@ -108,7 +113,8 @@ def _targets(
         return
     for alias in node.names:
         inner = f"{start}.{alias.name}"
-        # A room that has no file here is still a room: `from . import app` must not pass for a plain name.
+        # A room that has no file here is still a room: `from . import app` must not pass for a
+        # plain name.
         yield (
             inner if inner in modules or (start == root and layer_of(inner) is not None) else start
         )
@@ -146,7 +152,9 @@ def upward(modules: Mapping[str, str]) -> list[str]:
 
 
 def cycle(modules: Mapping[str, str]) -> list[str]:
-    """Modules that import each other around a circle, when they are imported; empty when there is none."""
+    """Modules that import each other around a circle, when they are imported; empty when there
+    is none.
+    """
     graph: dict[str, set[str]] = {name: set() for name in modules}
     for one in imports(modules):
         if one.eager and one.target in graph:

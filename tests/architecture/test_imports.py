@@ -1,4 +1,6 @@
-"""Imports go down the layers of the design; importing the package touches nothing; the public API is documented."""
+"""Imports go down the layers of the design; importing the package touches nothing; the public
+API is documented.
+"""
 
 import inspect
 import json
@@ -138,7 +140,7 @@ def test_no_room_is_in_two_layers():
     assert len(rooms) == len(set(rooms))
 
 
-# -- importing touches nothing ----------------------------------------------------------------------------------
+# -- importing touches nothing ---------------------------------------------------------------------
 
 
 def fresh(program):
@@ -193,11 +195,13 @@ print(json.dumps([changed, list(xla_bridge._backends)]))
     assert changed == ["jax_enable_x64"] and "cpu" in backends
 
 
-# -- what a reader sees -----------------------------------------------------------------------------------------
+# -- what a reader sees ----------------------------------------------------------------------------
 
 
 def public(room):
-    """The public classes and functions of a room that are its own, and the public methods of those classes."""
+    """The public classes and functions of a room that are its own, and the public methods of
+    those classes.
+    """
     for name, value in vars(room).items():
         if name.startswith("_") or not (inspect.isclass(value) or inspect.isfunction(value)):
             continue

@@ -1,4 +1,6 @@
-"""The mutation runner: which changes it makes, that each is one program more, and what it says of them."""
+"""The mutation runner: which changes it makes, that each is one program more, and what it says
+of them.
+"""
 
 import ast
 import importlib

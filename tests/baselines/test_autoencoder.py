@@ -1,4 +1,6 @@
-"""The autoencoder: linear, it spans principal components; its gradient is that of its loss; seeds tell all."""
+"""The autoencoder: linear, it spans principal components; its gradient is that of its loss;
+seeds tell all.
+"""
 
 import jax
 import jax.numpy as jnp

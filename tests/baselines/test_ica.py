@@ -1,4 +1,6 @@
-"""FastICA finds sources that were mixed by hand, and fits go through experiments and the store like everything else."""
+"""FastICA finds sources that were mixed by hand, and fits go through experiments and the store
+like everything else.
+"""
 
 import concurrent.futures
 import json
@@ -29,10 +31,12 @@ def test_unmixes_sources_of_either_kurtosis(kind):
     s = sources(kind, 20_000, 5)
     found = FastICA(5).fit(s @ mixing.T, seed=1)
     assert found.converged and 0 < found.iterations <= 200
-    # The fields act on samples: times the mixing they pick one source each, with unit variance, up to order and sign.
+    # The fields act on samples: times the mixing they pick one source each, with unit variance, up
+    # to order and sign.
     picked = np.abs(found.fields @ mixing)
     assert sorted(picked.argmax(axis=1)) == list(range(5))
-    # Errors of ICA are of order 1/√num = 0.007 an entry; the columns of the mixing matrix would not come near.
+    # Errors of ICA are of order 1/√num = 0.007 an entry; the columns of the mixing matrix would not
+    # come near.
     np.testing.assert_allclose(np.sort(picked, axis=1)[:, -1], 1, atol=0.05)
     assert np.sort(picked, axis=1)[:, :-1].max() < 0.1
     assert (
@@ -41,7 +45,9 @@ def test_unmixes_sources_of_either_kurtosis(kind):
 
 
 def test_classes_of_a_mixture_are_drawn_independently():
-    """Two classes of one law, in equal parts: drawn with one key, they would be the same samples."""
+    """Two classes of one law, in equal parts: drawn with one key, they would be the same
+    samples.
+    """
     task = lf.Discrimination(*[lf.stimuli.Gaussian((12,), xi=1.0)] * 2)
     first, second = np.split(draw_mixture(task, jax.random.key(0), 4000), 2)
     products = (first * second).mean(axis=1)
@@ -50,9 +56,11 @@ def test_classes_of_a_mixture_are_drawn_independently():
 
 
 def test_two_lengthscales_are_heavy_tails_to_it():
-    """A mixture of two normal laws has no independent sources, but outputs of two variances, which ICA takes for some.
+    """A mixture of two normal laws has no independent sources, but outputs of two variances, which
+    ICA takes for some.
 
-    Half of the samples with variance a and half with b have the excess kurtosis 3 ((a − b)/(a + b))², at most 3.
+    Half of the samples with variance a and half with b have the excess kurtosis 3 ((a − b)/(a +
+    b))², at most 3.
     """
     classes = [lf.stimuli.Gaussian((12,), xi=xi) for xi in (0.3, 2.0)]
     x = draw_mixture(lf.Discrimination(*classes), jax.random.key(0), 20_000).astype(np.float64)
@@ -63,7 +71,8 @@ def test_two_lengthscales_are_heavy_tails_to_it():
     y = x @ FastICA(12).fit(x).fields.T
     a, b = y[:10_000], y[10_000:]
     two_variances = 3 * ((a.var(axis=0) - b.var(axis=0)) / (a.var(axis=0) + b.var(axis=0))) ** 2
-    # The kurtosis of 10 000 normal numbers is known to √(24/10 000), and counts twice where the others are small.
+    # The kurtosis of 10 000 normal numbers is known to √(24/10 000), and counts twice where the
+    # others are small.
     error = 5 * np.sqrt(24 / 10_000)
     np.testing.assert_allclose(kurtosis(y), two_variances, atol=2 * error)
     assert (
@@ -121,7 +130,7 @@ def test_refuses_samples_that_cannot_be_fitted(samples, words):
         FastICA(5).fit(samples)
 
 
-# -- as a method of an experiment -------------------------------------------------------------------------------
+# -- as a method of an experiment ------------------------------------------------------------------
 
 
 def task(proportions=()):
@@ -152,7 +161,8 @@ def test_a_fit_that_does_not_converge_is_told():
 
 
 def test_classes_are_mixed_by_their_proportions(key):
-    # Neighbors correlate more in the second class, so that the mean product tells how much of it there is.
+    # Neighbors correlate more in the second class, so that the mean product tells how much of it
+    # there is.
     for proportions in ((0.5, 0.5), (0.9, 0.1)):
         one = task(proportions)
         x = draw_mixture(one, key, 40_000)

@@ -33,7 +33,8 @@ def test_fields_on_a_ring_are_sinusoids(circulant):
     np.testing.assert_allclose(found.notes["variance"], wanted, rtol=1e-9)
     np.testing.assert_allclose(found.notes["share"], wanted / wanted.sum(), rtol=1e-9)
     np.testing.assert_allclose(found.fields @ found.fields.T, np.eye(SITES), atol=1e-12)
-    # One frequency each: the power of the k-th field lies at the frequency of the k-th eigenvalue, and nowhere else.
+    # One frequency each: the power of the k-th field lies at the frequency of the k-th eigenvalue,
+    # and nowhere else.
     power = np.abs(np.fft.rfft(found.fields, axis=1)) ** 2
     power /= power.sum(axis=1, keepdims=True)
     assert np.all(power.max(axis=1) > 1 - 1e-9)

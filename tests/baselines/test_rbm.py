@@ -1,4 +1,6 @@
-"""A Boltzmann machine learns patterns that are there, and becomes likelier to have made what it saw."""
+"""A Boltzmann machine learns patterns that are there, and becomes likelier to have made what it
+saw.
+"""
 
 import itertools
 
@@ -13,7 +15,9 @@ RBM = lf.baselines.RBM
 
 
 def patterns(num, seed=0):
-    """±1 on ten sites: the first five agree, and so do the others, whatever the first do; one site in 20 is wrong."""
+    """±1 on ten sites: the first five agree, and so do the others, whatever the first do; one
+    site in 20 is wrong.
+    """
     generator = np.random.default_rng(seed)
     signs = generator.choice((-1.0, 1.0), (num, 2)).repeat(5, axis=1)
     return signs * generator.choice((1.0, -1.0), (num, 10), p=(0.95, 0.05))
@@ -51,7 +55,8 @@ def test_signs_become_zero_and_one_and_tails_are_clipped():
     assert set(np.clip((x - low) / (high - low), 0, 1).ravel()) == {0.0, 1.0}
     notes = method.fit(x).notes
     assert (notes["low"], notes["high"]) == (low, high)
-    # The line is drawn before learning: 0/1, ±1 and other two values are one problem, and fields go with 1/width.
+    # The line is drawn before learning: 0/1, ±1 and other two values are one problem, and fields go
+    # with 1/width.
     np.testing.assert_allclose(method.fit(10 * x + 3).fields, method.fit(x).fields / 10, atol=1e-12)
     tails = np.random.default_rng(0).standard_t(3, (500, 4))
     assert RBM(clip=2).limits(tails) == pytest.approx(

@@ -12,7 +12,9 @@ ATOMS, SITES = 6, 10
 
 @pytest.fixture(scope="module")
 def made():
-    """Samples of two atoms each, of heights from 1 to 2 and either sign, and the atoms, which are orthonormal."""
+    """Samples of two atoms each, of heights from 1 to 2 and either sign, and the atoms, which
+    are orthonormal.
+    """
     generator = np.random.default_rng(0)
     atoms = np.linalg.qr(generator.normal(size=(SITES, ATOMS)))[0].T
     num = 1500

@@ -1,4 +1,6 @@
-"""The explorer in a real browser: watch a field being born, pause, scrub, compare, share, take along."""
+"""The explorer in a real browser: watch a field being born, pause, scrub, compare, share, take
+along.
+"""
 
 import io
 import re
@@ -174,7 +176,9 @@ def test_a_field_is_born(visit):
 
 
 def test_the_slider_chooses_the_field_that_is_drawn(visit):
-    """Compared with the picture of all fields, whose rows are the fields divided by their maxima."""
+    """Compared with the picture of all fields, whose rows are the fields divided by their
+    maxima.
+    """
     visitor = visit()
     visitor.button("Start").click()
     finished(visitor).wait_for()
@@ -370,7 +374,9 @@ def test_it_fits_and_can_be_read(visit, width, theme):
 
 @pytest.mark.slow
 def test_the_phase_diagram_fills_and_a_cell_opens(visit):
-    """Two by two quick cells, computed in the background; stored, they are there at once for the next visitor."""
+    """Two by two quick cells, computed in the background; stored, they are there at once for the
+    next visitor.
+    """
     query = "?stimulus=nlgp&across=gain&up=xi&x=0.01,100,2&y=0.7,1,2&steps=200&members=2"
     visitor = visit(path=f"phase{query}")
     visitor.button("Start").wait_for()

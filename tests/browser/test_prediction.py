@@ -1,4 +1,6 @@
-"""The page of a prediction from data in a real browser: alone, on a phone and on a desk, nothing cut off."""
+"""The page of a prediction from data in a real browser: alone, on a phone and on a desk, nothing
+cut off.
+"""
 
 import numpy as np
 import pytest
@@ -55,7 +57,9 @@ def test_it_loads_alone_and_fits(browser, page_file, width, scheme):  # noqa: F8
 
 
 def test_legends_stay_inside_their_panels():
-    """Also where everything is nearly zero, or a class bends far: no legend beyond the axes, or over a curve's end."""
+    """Also where everything is nearly zero, or a class bends far: no legend beyond the axes, or
+    over a curve's end.
+    """
     from matplotlib.figure import Figure
 
     for law in (lf.stimuli.Gaussian((12,), xi=1), lf.stimuli.NLGP((12,), xi=1, gain=100)):

@@ -1,4 +1,6 @@
-"""The report page in a real browser: it loads from a file, alone, and can be read on a phone and in the dark."""
+"""The report page in a real browser: it loads from a file, alone, and can be read on a phone and
+in the dark.
+"""
 
 import dataclasses
 import json
@@ -21,7 +23,8 @@ VIEWS = [
     ),
 ]
 
-# Colors of the text that a selector's elements show, and of what lies behind it, with opacity carried out.
+# Colors of the text that a selector's elements show, and of what lies behind it, with opacity
+# carried out.
 CONTRAST = """
 (selector) => {
   const parse = (text) => { const v = text.match(/[\\d.]+/g).map(Number); return [v[0], v[1], v[2], v[3] ?? 1]; };
@@ -70,7 +73,9 @@ def report(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
 def view(request, browser, report):
-    """The page at one width and in one color scheme, and what it asked for and complained of on the way."""
+    """The page at one width and in one color scheme, and what it asked for and complained of on
+    the way.
+    """
     width, scheme = request.param
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = context.new_page()

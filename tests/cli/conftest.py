@@ -21,7 +21,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def read_table(text):
-    """The rows of a table drawn with lines, by the names of its columns; cells may go over several lines."""
+    """The rows of a table drawn with lines, by the names of its columns; cells may go over
+    several lines.
+    """
     lines = [re.split("[│┃]", line)[1:-1] for line in text.splitlines() if line[:1] in ("│", "┃")]
     head, *body = ([cell.strip() for cell in line] for line in lines)
     rows = []
@@ -54,7 +56,9 @@ def run():
 
 @pytest.fixture
 def quick(asked, monkeypatch):
-    """No flow is followed: every task has the answer that the file's own `asked` knows, and the calls are noted."""
+    """No flow is followed: every task has the answer that the file's own `asked` knows, and the
+    calls are noted.
+    """
     calls = []
 
     def predict(task, **settings):

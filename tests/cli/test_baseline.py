@@ -1,4 +1,6 @@
-"""`localfields baseline`: what it writes is what the Python call gives; its table says which fields are localized."""
+"""`localfields baseline`: what it writes is what the Python call gives; its table says which
+fields are localized.
+"""
 
 import matplotlib.image
 import numpy as np

@@ -1,4 +1,6 @@
-"""The command line as a shell: fast to start, one line for a mistake, exit code 2, nothing written."""
+"""The command line as a shell: fast to start, one line for a mistake, exit code 2, nothing
+written.
+"""
 
 import json
 import os
@@ -147,7 +149,7 @@ def test_a_reader_that_goes_away_is_no_error(line, folder):
     assert program.wait(timeout=60) == 141
 
 
-# -- help -------------------------------------------------------------------------------------------------------
+# -- help ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("line", ["", "--help", "-h"])
@@ -204,7 +206,7 @@ def test_help_of_a_stimulus_tells_its_fields(name, capsys):
     assert all(f"--{option}" in out for option in ("num", "seed", "out", "plot", "overwrite"))
 
 
-# -- how options are read ---------------------------------------------------------------------------------------
+# -- how options are read --------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""`localfields predict`: report and file are the Python call's, pictures show the field, mistakes are one line."""
+"""`localfields predict`: report and file are the Python call's, pictures show the field,
+mistakes are one line.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def asked():
     return task, lf.predict(task, starts=3, seed=5)
 
 
-# -- what is told and written -----------------------------------------------------------------------------------
+# -- what is told and written ----------------------------------------------------------------------
 
 
 def test_report_and_file_are_those_of_the_python_call(asked, folder, capsys):
@@ -132,7 +134,7 @@ def test_infinite_numbers_are_legal_json(folder):
     )
 
 
-# -- pictures of characters -------------------------------------------------------------------------------------
+# -- pictures of characters ------------------------------------------------------------------------
 
 
 def dots_of(lines):
@@ -211,7 +213,7 @@ def test_a_field_that_is_not_finite_is_not_drawn():
     assert draw_field(np.array([1.0, math.nan]), 80) == ["  not finite: nothing to draw"]
 
 
-# -- the page ---------------------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------------------
 
 
 def boxes(figure):
@@ -250,7 +252,9 @@ def assert_legible(figure):
 
 
 def made_up(prediction, task, ends):
-    """The same prediction with a flow of another lattice: starts whose peak stands out by these factors."""
+    """The same prediction with a flow of another lattice: starts whose peak stands out by these
+    factors.
+    """
     shape = task.shape
     times = np.linspace(0, 50, 21)
     rng = np.random.default_rng(0)
@@ -345,7 +349,7 @@ def test_the_page_without_a_flow_has_one_row(asked):
     assert_legible(figure)
 
 
-# -- mistakes ---------------------------------------------------------------------------------------------------
+# -- mistakes --------------------------------------------------------------------------------------
 
 MISTAKES = {
     "predict kru --xi 1,3": "Did you mean 'kur'?",

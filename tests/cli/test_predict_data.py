@@ -1,4 +1,6 @@
-"""`localfields predict` on files: classes, report and page are those of the Python call; mistakes are one line."""
+"""`localfields predict` on files: classes, report and page are those of the Python call;
+mistakes are one line.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,9 @@ def test_the_page_needs_no_other_file(files, asked, quick, capsys):
 
 
 def test_text_page_and_json_are_the_rows(asked):
-    """Each row that has a text is one line of the report and one cell of the page; each value is in the JSON."""
+    """Each row that has a text is one line of the report and one cell of the page; each value is
+    in the JSON.
+    """
     prediction = dataclasses.replace(
         asked[1], verdict="undecided", needed=1234, advice=("try this", "and that")
     )

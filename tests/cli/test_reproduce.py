@@ -1,4 +1,6 @@
-"""`localfields reproduce`: figures, and a ledger whose numbers are computed here again, another way."""
+"""`localfields reproduce`: figures, and a ledger whose numbers are computed here again, another
+way.
+"""
 
 import base64
 import json
@@ -27,7 +29,8 @@ FIG2 = ["claims.json", "fig2.pdf", "fig2.png", "fig2.svg", "report.html", "repor
 def report(tmp_path_factory):
     """The folder that `localfields reproduce fig2` writes, and what it prints."""
     here = tmp_path_factory.getbasetemp()
-    # Workers side by side have folders in one: the first to come makes the report, the others wait for it.
+    # Workers side by side have folders in one: the first to come makes the report, the others wait
+    # for it.
     shared = here.parent if "PYTEST_XDIST_WORKER" in os.environ else here
     folder, printed = shared / "made" / "below", shared / "printed.json"
     try:
@@ -59,7 +62,7 @@ def ledger(report):
     return rows(report[0])
 
 
-# -- the numbers, by quadrature ---------------------------------------------------------------------------------
+# -- the numbers, by quadrature --------------------------------------------------------------------
 
 
 def integral(function, *ends):
@@ -80,7 +83,8 @@ def erf_kurtosis(gain):
 
 
 def kur_moment(k, order, end=math.inf):
-    """E|X|^order of the law with cdf ½(1 + x(1 + |x|^k)^(−1/k)), of which the density is ½(1 + |x|^k)^(−1/k − 1).
+    """E|X|^order of the law with cdf ½(1 + x(1 + |x|^k)^(−1/k)), of which the density is ½(1 +
+    |x|^k)^(−1/k − 1).
 
     Integrated in log x from 1 on, so that a slow tail is no trouble.
     """
@@ -117,7 +121,8 @@ def test_exact_values_are_those_of_quadrature(ledger):
 
 def test_infinite_values_are_infinite(ledger):
     assert ledger["K5"]["measured"] == "∞, ∞"
-    # The density is |x|^(−k−1)/2 far out. So E[X⁴; |X| < r] grows as log r at k = 4, and as r at k = 3: no limit.
+    # The density is |x|^(−k−1)/2 far out. So E[X⁴; |X| < r] grows as log r at k = 4, and as r at k
+    # = 3: no limit.
     assert kur_moment(4, 4, 1e8) - kur_moment(4, 4, 1e4) == pytest.approx(math.log(1e4), rel=1e-3)
     assert kur_moment(3, 4, 1e8) - kur_moment(3, 4, 1e4) == pytest.approx(1e8 - 1e4, rel=1e-3)
 
@@ -158,13 +163,14 @@ def test_verdicts_follow_from_the_numbers(ledger):
             numbers(claim["published"]), digits
         )
         assert (claim["verdict"] == "reproduced") == agree.all(), name
-    # K2 is published from samples: it agrees within two standard errors of 10 000 normal values, √(24/n) each.
+    # K2 is published from samples: it agrees within two standard errors of 10 000 normal values,
+    # √(24/n) each.
     assert abs(numbers(ledger["K2"]["measured"])[0] - 2.99) < 2 * math.sqrt(24 / 10_000)
     low, high = numbers(ledger["K6"]["published"])
     assert low < numbers(ledger["K6"]["measured"])[0] < high
 
 
-# -- the files --------------------------------------------------------------------------------------------------
+# -- the files -------------------------------------------------------------------------------------
 
 
 def test_files(report):

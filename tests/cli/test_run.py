@@ -1,4 +1,6 @@
-"""`localfields run`: computed once, kept, loaded the second time; a file and options say the same."""
+"""`localfields run`: computed once, kept, loaded the second time; a file and options say the
+same.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def test_every_option_reaches_the_experiment():
 
 
 def test_ctrl_c_keeps_what_was_done(folder):
-    """Interrupted, it says that it can go on, and the same command does; that bits agree is tested with tasks."""
+    """Interrupted, it says that it can go on, and the same command does; that bits agree is
+    tested with tasks.
+    """
     words = "run ising --coupling 0.3,0.7 --shape 8 --steps 3000 --batch 4000 --every 50 --evaluate 10".split()
     script = folder / "interrupt.py"
     script.write_text(

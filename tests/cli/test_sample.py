@@ -165,7 +165,8 @@ def test_a_picture_shows_something(line, folder, capsys):
         np.ptp(picture, axis=2) > 0.2
     )  # neither white nor black nor gray: curves, bars, images
     assert colored.mean() > 0.005
-    # In each quarter of the page there is something: samples to the left, covariance and marginal to the right.
+    # In each quarter of the page there is something: samples to the left, covariance and marginal
+    # to the right.
     assert all(
         (quarter.min(axis=2) < 0.9).mean() > 0.005 for quarter in np.array_split(picture, 4, axis=1)
     )

@@ -1,4 +1,6 @@
-"""`localfields sweep`: values and classes from options, files written, resumed, failures told, a job script shown."""
+"""`localfields sweep`: values and classes from options, files written, resumed, failures told, a
+job script shown.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_a_sweep_from_options(capsys):
 
 
 def test_the_table_is_of_the_points(capsys):
-    """Mean and extremes over the seeds of one combination of values that ended well; a rate of 1000 diverges."""
+    """Mean and extremes over the seeds of one combination of values that ended well; a rate of
+    1000 diverges.
+    """
     line = "--coupling 0.3,values:0.5:0.9 --learning-rate values:0.1:1000 --seeds 20"
     main(["sweep", "ising", *line.split(), *SMALL, "--init-scale", "0.1"])
     printed = read_table(capsys.readouterr().out)

@@ -1,4 +1,6 @@
-"""What is public: the names that the rooms offer, and the page of the reference on which each stands."""
+"""What is public: the names that the rooms offer, and the page of the reference on which each
+stands.
+"""
 
 import importlib
 import inspect
@@ -69,7 +71,9 @@ def all_names():
 
 
 def documented_as(name):
-    """The name for the reference: where a function is called as the file it stands in, the longer one."""
+    """The name for the reference: where a function is called as the file it stands in, the
+    longer one.
+    """
     value = resolve(name)
     place = getattr(value, "__module__", "")
     return f"{place}.{value.__name__}" if place == name else name

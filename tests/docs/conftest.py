@@ -12,7 +12,9 @@ from docs.pages import ROOT
 
 @pytest.fixture(scope="session")
 def site():
-    """A folder with the site, built again where a page, the package or a library has changed since."""
+    """A folder with the site, built again where a page, the package or a library has changed
+    since.
+    """
     sources = [ROOT / "mkdocs.yml", ROOT / "requirements" / "dev.lock"]
     sources += [file for name in ("docs", "src", "scripts") for file in (ROOT / name).rglob("*.*")]
     digest = hashlib.sha256()

@@ -20,7 +20,9 @@ FENCE = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, the line on which it begins, and what a comment before it says."""
+    """A fenced block: its language, its text, the line on which it begins, and what a comment
+    before it says.
+    """
 
     language: str
     text: str
@@ -60,7 +62,9 @@ def _language(given, text):
 
 
 def prose(path):
-    """A page without its blocks, code and addresses: what is read as words. Lines keep their numbers."""
+    """A page without its blocks, code and addresses: what is read as words. Lines keep their
+    numbers.
+    """
     text = path.read_text(encoding="utf-8")
     code = (r"^```.*?^```$", r"<!--.*?-->", r"`[^`]+?`", r"^::: \S+$")
     for pattern in (*code, r"\]\([^)]*\)", r"https?://\S+"):

@@ -1,4 +1,6 @@
-"""Every public name has a docstring and a place in the reference; a page of the reference names nothing else."""
+"""Every public name has a docstring and a place in the reference; a page of the reference names
+nothing else.
+"""
 
 import inspect
 import re

@@ -1,4 +1,6 @@
-"""Every relative link and every anchor leads somewhere. Links to other hosts are counted, not followed."""
+"""Every relative link and every anchor leads somewhere. Links to other hosts are counted, not
+followed.
+"""
 
 import re
 import unicodedata
@@ -17,7 +19,9 @@ def without_code(text, inline=True):
 
 
 def anchors(path):
-    """The names of a page's headings, as its Markdown makes them, and those of documented objects."""
+    """The names of a page's headings, as its Markdown makes them, and those of documented
+    objects.
+    """
     text = path.read_text(encoding="utf-8")
     found = set(re.findall(r"^::: (\S+)", text, re.MULTILINE)) | set(
         re.findall(r"\{ ?#([\w-]+)", text)

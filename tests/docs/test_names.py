@@ -1,4 +1,6 @@
-"""What documents name exists: functions and classes by their dotted names, tests, files of the source, skeletons."""
+"""What documents name exists: functions and classes by their dotted names, tests, files of the
+source, skeletons.
+"""
 
 import importlib
 import re
@@ -68,7 +70,8 @@ def test_a_wrong_name_is_noticed():
 @pytest.mark.parametrize("path", MATHEMATICS, ids=lambda path: path.stem)
 def test_every_equation_has_its_code_and_its_test(path):
     page = path.read_text(encoding="utf-8")
-    # An equation is followed, before the next one of its section or after it, by where it is computed and held.
+    # An equation is followed, before the next one of its section or after it, by where it is
+    # computed and held.
     for section in re.split(r"^## ", page, flags=re.MULTILINE):
         if "$$" in section and not section.startswith("Notation"):
             assert "- Code: `" in section, section[:60]

@@ -1,11 +1,12 @@
 """Every block of code in the documentation runs.
 
-`python` blocks run in order, in one namespace and one empty folder a page: those with prompts as doctests. In `console`
-blocks each `$ localfields …` is carried out, and what it prints is held against what the page shows. In `sh` blocks
-each command of ours is carried out up to where it would begin to compute, so that options, values, files and names of
-figures are those that exist.
+`python` blocks run in order, in one namespace and one empty folder a page: those with prompts as
+doctests. In `console` blocks each `$ localfields …` is carried out, and what it prints is held
+against what the page shows. In `sh` blocks each command of ours is carried out up to where it would
+begin to compute, so that options, values, files and names of figures are those that exist.
 
-Pages whose blocks take more than three seconds are slow; of those, a short test reads every block as it does `sh`.
+Pages whose blocks take more than three seconds are slow; of those, a short test reads every block
+as it does `sh`.
 """
 
 import ast
@@ -59,7 +60,9 @@ class Ready(BaseException):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder with the files that pages speak of as the reader's own; what a page changes is put back."""
+    """An empty folder with the files that pages speak of as the reader's own; what a page
+    changes is put back.
+    """
     rng = np.random.default_rng(0)
     for name in ("recordings", "short", "long", "quiet", "loud", "mydata", "x"):
         np.save(tmp_path / f"{name}.npy", rng.normal(size=(64, 16)).astype(np.float32))
@@ -137,7 +140,9 @@ def test_its_blocks_run(path, folder, monkeypatch):
 
 @pytest.mark.parametrize("path", LONG, ids=name_of)
 def test_its_blocks_can_be_read(path, folder, monkeypatch):
-    """Python compiles and names what the package has; commands have the options that the page gives them."""
+    """Python compiles and names what the package has; commands have the options that the page
+    gives them.
+    """
     with as_a_reader():
         for block in blocks(path):
             place = f"{name_of(path)}, line {block.line}"
@@ -240,7 +245,7 @@ def call(words, place):
     return out.getvalue()
 
 
-# -- the tests of the tests -------------------------------------------------------------------------------------
+# -- the tests of the tests ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""What the README says besides its code: the picture is drawn by its script, the claims are those of the ledger."""
+"""What the README says besides its code: the picture is drawn by its script, the claims are
+those of the ledger.
+"""
 
 import importlib.util
 import re

@@ -1,4 +1,6 @@
-"""The site builds strictly, and no page fetches a script, a style, a font or a picture from another host."""
+"""The site builds strictly, and no page fetches a script, a style, a font or a picture from
+another host.
+"""
 
 import re
 from html.parser import HTMLParser

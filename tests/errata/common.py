@@ -1,4 +1,6 @@
-"""Tasks on which the sources are checked, small enough to enumerate or to integrate, and their losses from scratch."""
+"""Tasks on which the sources are checked, small enough to enumerate or to integrate, and their
+losses from scratch.
+"""
 
 import functools
 import math
@@ -45,7 +47,9 @@ def half_mean():
 
 
 def gaussian_loss(fields):
-    """E(Y − ŷ)² of a committee of ReLU neurons on the Gaussian classes, (K, size), by quadrature."""
+    """E(Y − ŷ)² of a committee of ReLU neurons on the Gaussian classes, (K, size), by
+    quadrature.
+    """
     fields = np.atleast_2d(fields)
     count, total = len(fields), 0.5
     for sigma in (SIGMA0, SIGMA1):

@@ -1,4 +1,6 @@
-"""A small gated linear network on spins: its loss from the definition, its gradient followed in small steps."""
+"""A small gated linear network on spins: its loss from the definition, its gradient followed in
+small steps.
+"""
 
 import dataclasses
 import functools
@@ -14,7 +16,9 @@ from .common import ISING, P0, P1, STATES, descent
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Gated:
-    """ŷ = (1/K) Σ g_k ⟨w_k, x⟩ with two fixed half-space gates, on all states of both classes; loss with a ½, τ = 1."""
+    """ŷ = (1/K) Σ g_k ⟨w_k, x⟩ with two fixed half-space gates, on all states of both classes;
+    loss with a ½, τ = 1.
+    """
 
     directions: np.ndarray  # (gates, sites)
     start: np.ndarray  # (K · sites,)
@@ -63,7 +67,7 @@ class Gated:
         )
         return run.y[:, -1]
 
-    # -- the library's, whose loss has no ½: its time runs twice as fast ----------------------------------------------
+    # -- the library's, whose loss has no ½: its time runs twice as fast ---------------------------
 
     @property
     def gates(self):

@@ -63,7 +63,9 @@ def long_bracket():
 
 
 def mode_flow(u0, sin=0.0, frequency=1):
-    """Eq. (21), which is right: relative speed of a field with amplitudes u0 (cos) and sin at one frequency."""
+    """Eq. (21), which is right: relative speed of a field with amplitudes u0 (cos) and sin at
+    one frequency.
+    """
     basis = lf.lattice.fourier_basis((40,))
     w = basis[:, 2 * frequency - 1] * u0 + basis[:, 2 * frequency] * sin
     return neuron(w, MODES) / np.linalg.norm(w)

@@ -73,7 +73,9 @@ def chances(w, strong, weak, states):
     sums, single = erf(shifts - 1.0).sum(axis=0), erf(shifts - 1.0)
 
     def larger(one, p, zero, q):
-        """P(one > zero) of two lists of values with probabilities, ties apart by more than rounding."""
+        """P(one > zero) of two lists of values with probabilities, ties apart by more than
+        rounding.
+        """
         order = np.argsort(zero)
         below = np.concatenate([[0.0], np.cumsum(q[order])])
         return float(p @ below[np.searchsorted(zero[order], one - 1e-9)])

@@ -97,7 +97,8 @@ def heavy_tails():
     for k, printed in ((3.0, 7.66 + 3), (4.0, 3.28 + 3)):
         law, variance = lf.marginals.Algebraic(k=k), moment(2, k, 1e5)
         growing = [moment(4, k, top) / variance**2 for top in (1e2, 1e3, 1e4)]
-        # Within |x| < 10⁴ the fourth moment is already beyond what is printed, and it goes on growing.
+        # Within |x| < 10⁴ the fourth moment is already beyond what is printed, and it goes on
+        # growing.
         assert (
             law.kurtosis == math.inf
             and growing[2] > printed

@@ -1,4 +1,6 @@
-"""What an erratum is: the printed formula, the right one, and a measurement in which only the second holds."""
+"""What an erratum is: the printed formula, the right one, and a measurement in which only the
+second holds.
+"""
 
 import dataclasses
 import math
@@ -17,8 +19,9 @@ class Measured:
         what: What was compared with what.
         printed: Error of the printed version; None where the source stops before a result.
         right: Error of the right version.
-        within: How exact the reference is, or five standard errors of one that is drawn: the right error stays below
-            it, the printed one is beyond it, ten times at least where nothing is drawn.
+        within: How exact the reference is, or five standard errors of one that is drawn: the right
+            error stays below it, the printed one is beyond it, ten times at least where nothing is
+            drawn.
         unit: What errors are measured in: the size of the reference, 1, or standard errors.
     """
 
@@ -43,7 +46,9 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Erratum:
-    """One row: LaTeX of both versions, and how they were told apart. `measure` is None for what one sees by reading."""
+    """One row: LaTeX of both versions, and how they were told apart. `measure` is None for what
+    one sees by reading.
+    """
 
     equation: str
     printed: str
@@ -92,7 +97,7 @@ class Source:
         return add
 
 
-# -- references -------------------------------------------------------------------------------------------------------
+# -- references ------------------------------------------------------------------------------------
 
 
 def off(found, reference) -> float:

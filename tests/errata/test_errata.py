@@ -1,4 +1,6 @@
-"""Every erratum: the printed version fails, the right one holds; and the page says what was measured."""
+"""Every erratum: the printed version fails, the right one holds; and the page says what was
+measured.
+"""
 
 import pytest
 

@@ -98,7 +98,8 @@ def result(found):
 
 def line(*cells):
     """One line of a table."""
-    # A bar or a line break would end the cell; some readers take a backslash before punctuation for markdown's own.
+    # A bar or a line break would end the cell; some readers take a backslash before punctuation for
+    # markdown's own.
     assert not any(re.search(r"[|\n]|\\[^a-zA-Z]", cell) for cell in cells), cells
     return "| " + " | ".join(cells) + " |\n"
 

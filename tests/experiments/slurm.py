@@ -1,8 +1,10 @@
-"""A batch system for tests: SLURM itself, on this machine alone, or a stand-in with the same commands.
+"""A batch system for tests: SLURM itself, on this machine alone, or a stand-in with the same
+commands.
 
-SLURM is taken where its daemons are installed and the tests run as root, as in a container; `make test-all` installs
-it with `scripts/slurm.sh` where it can. LOCALFIELDS_TEST_SLURM=1 asks for it: the tests then fail where it does not
-start. LOCALFIELDS_TEST_SLURM=0 asks for the stand-in, which knows the commands and ignores their options.
+SLURM is taken where its daemons are installed and the tests run as root, as in a container; `make
+test-all` installs it with `scripts/slurm.sh` where it can. LOCALFIELDS_TEST_SLURM=1 asks for it:
+the tests then fail where it does not start. LOCALFIELDS_TEST_SLURM=0 asks for the stand-in, which
+knows the commands and ignores their options.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ PartitionName=test Nodes=ALL Default=YES State=UP
 """
 
 STAND_IN = {
-    # Starts the job's script in the background, in a session of its own, and prints the line that sbatch prints.
+    # Starts the job's script in the background, in a session of its own, and prints the line that
+    # sbatch prints.
     "sbatch": """
 script=$(mktemp "$0-XXXXXX"); cp "$1" "$script"
 setsid sh "$script" >"$script.log" 2>&1 &

@@ -1,4 +1,6 @@
-"""The same sweep on Dask: here, through a lost worker, through a batch system, and through a lost job."""
+"""The same sweep on Dask: here, through a lost worker, through a batch system, and through a
+lost job.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def check_complete(found, here):
     assert np.isfinite(one["ipr_over_time"]).all() and (one["outcome"] == "ok").all()
 
 
-# -- tasks ------------------------------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def test_a_task_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
@@ -117,7 +119,7 @@ def test_modules_of_a_user_are_found_by_workers(tmp_path, monkeypatch):
         del sys.modules["my_stimulus"], _registry.CLASSES["stimulus"]["mine"]
 
 
-# -- clusters ---------------------------------------------------------------------------------------------------
+# -- clusters --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,9 @@ def batch_system(request, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.slow
 def test_jobs_of_a_batch_system(batch_system, tmp_path, here, monkeypatch):
-    """A job is lost on the way: it is sent again, and nothing is missing. SLURM grants what was asked for."""
+    """A job is lost on the way: it is sent again, and nothing is missing. SLURM grants what was
+    asked for.
+    """
     monkeypatch.chdir(tmp_path)
     seen, lost, granted = set(), [], []
 
@@ -244,7 +248,7 @@ def test_the_job_script():
         Cluster.of("local:2").job_script()
 
 
-# -- devices of one machine -------------------------------------------------------------------------------------
+# -- devices of one machine ------------------------------------------------------------------------
 
 CACHED = {
     "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),  # pyright: ignore
@@ -270,7 +274,8 @@ np.savez(sys.argv[2], **found)
     ids=["evenly", "other streams, not evenly"],
 )
 def test_members_divided_over_devices(kinds, tmp_path):
-    """What one device gives, to rounding; where members do not divide evenly, one device takes them all.
+    """What one device gives, to rounding; where members do not divide evenly, one device takes them
+    all.
 
     It is not bit for bit: a program for three members may add in another order than one for six.
     """

@@ -55,11 +55,12 @@ MANY = {
 each = pytest.mark.parametrize("made", MANY.values(), ids=MANY)
 
 
-# -- the canonical text -----------------------------------------------------------------------------------------
+# -- the canonical text ----------------------------------------------------------------------------
 
 
-# The names of stored results follow from this text. A change of it, be it one default, leaves all results that
-# people have stored behind. It may be updated when that is meant: then say so in the changelog.
+# The names of stored results follow from this text. A change of it, be it one default, leaves all
+# results that people have stored behind. It may be updated when that is meant: then say so in the
+# changelog.
 CANONICAL = (
     '{"initial":[],"method":{"batch":10,"estimator":"independent","evaluate":10,"every":3,"learning_rate":0.05,'
     '"members":1,"optimizer":"sgd","quantities":["weights","biases","readout","readout_bias","loss","accuracy"],'
@@ -246,7 +247,7 @@ def test_the_schema_changes_the_digest(monkeypatch):
     )  # older and present ones are read
 
 
-# -- mistakes ---------------------------------------------------------------------------------------------------
+# -- mistakes --------------------------------------------------------------------------------------
 
 
 TEXTS = [
@@ -335,7 +336,7 @@ def test_methods_are_registered():
     assert all(issubclass(one, Method) for one in registered("method").values())
 
 
-# -- carried out ------------------------------------------------------------------------------------------------
+# -- carried out -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

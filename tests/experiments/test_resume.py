@@ -45,7 +45,7 @@ def whole(experiment):
     return experiment.run()
 
 
-# -- processes that are killed ----------------------------------------------------------------------------------
+# -- processes that are killed ---------------------------------------------------------------------
 
 
 def settle():
@@ -91,7 +91,9 @@ def run_and_die(case, path, place, call):
 
 
 def check_after_a_kill(store):
-    """Everything that can be seen can be read; a damaged checkpoint would warn, which is an error here."""
+    """Everything that can be seen can be read; a damaged checkpoint would warn, which is an
+    error here.
+    """
     assert store.verify_all() == [] and len(store.list()) == len(store.digests())
     for path in store.path.glob("checkpoints/*.npz"):
         assert store.checkpoint(path.stem).load() is not None
@@ -125,7 +127,9 @@ def kill_after(case, store, step, delay):
     ],
 )
 def test_ten_kills_at_random_moments(case, kills, key, tmp_path):
-    """Several in a row, each while the run goes on from the one before; then it is finished here."""
+    """Several in a row, each while the run goes on from the one before; then it is finished
+    here.
+    """
     store, experiment = Store(tmp_path), CASES[case]
     expected = whole(experiment)
     moments = np.random.default_rng(np.asarray(jax.random.key_data(key)))
@@ -147,8 +151,8 @@ def test_ten_kills_at_random_moments(case, kills, key, tmp_path):
 
 
 def test_kills_while_writing(tmp_path):
-    """In the midst of a checkpoint, before it is moved into its place, in the midst of the result, before and after
-    that appears: one run through all of them.
+    """In the midst of a checkpoint, before it is moved into its place, in the midst of the
+    result, before and after that appears: one run through all of them.
     """
     case, store = "adam, a swept field", Store(tmp_path)
     experiment = CASES[case]
@@ -186,7 +190,8 @@ def test_kills_while_writing(tmp_path):
         list(tmp_path.glob("tmp/*-*[0-9a-f]")),
     )
     assert len(parts) >= 2 and works  # some did die half way
-    # The result is there, and the checkpoint, too: its process died between storing the one and clearing the other.
+    # The result is there, and the checkpoint, too: its process died between storing the one and
+    # clearing the other.
     found = lf.run_or_load(
         experiment, store, on_progress=lambda progress: pytest.fail("computed again")
     )
@@ -194,7 +199,7 @@ def test_kills_while_writing(tmp_path):
     assert kept.load() is None and store.verify_all() == []
 
 
-# -- interruptions between chunks -------------------------------------------------------------------------------
+# -- interruptions between chunks ------------------------------------------------------------------
 
 
 class Memory:
@@ -275,7 +280,9 @@ def test_cancel_and_go_on(name, every_record):
 
 
 def test_a_run_that_reached_its_end_is_not_cancelled(every_record):
-    """Where a run ends does not depend on who asks to stop at that moment: going on it would miss its rest."""
+    """Where a run ends does not depend on who asks to stop at that moment: going on it would
+    miss its rest.
+    """
     for name in ("sgd", "exact, to rest"):
         experiment, keep = lf.Experiment(*SHORT[name]), Memory()
         expected = whole(experiment)
@@ -291,7 +298,9 @@ def test_a_run_that_reached_its_end_is_not_cancelled(every_record):
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at a chosen line of the package's training code, counted as they are executed."""
+    """Raises KeyboardInterrupt at a chosen line of the package's training code, counted as they
+    are executed.
+    """
 
     def __init__(self, at=None):
         self.at, self.lines = at, 0
@@ -356,7 +365,9 @@ def test_schedules_go_on(every_record):
 
 
 def test_a_checkpoint_holds_what_was_computed(every_record):
-    """The test above would not see a run that starts anew: what it goes on from is changed here, and shows."""
+    """The test above would not see a run that starts anew: what it goes on from is changed here,
+    and shows.
+    """
     experiment, keep = lf.Experiment(*SHORT["sgd"]), Memory()
     expected = whole(experiment)
     experiment.run(cancel=after(5), checkpoint=keep)
@@ -412,7 +423,9 @@ def test_a_checkpoint_with_records_that_do_not_fit_its_state_is_refused(every_re
 
 
 def test_forked_processes_use_no_backend_of_their_parent():
-    """What is loaded before processes are divided starts no backend: they would share its threads."""
+    """What is loaded before processes are divided starts no backend: they would share its
+    threads.
+    """
     process = SPAWN.Process(target=_leave_if_started)
     process.start()
     process.join()

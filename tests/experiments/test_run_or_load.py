@@ -1,4 +1,6 @@
-"""Nothing is computed twice, nothing is lost: results, checkpoints, and many processes that ask for the same."""
+"""Nothing is computed twice, nothing is lost: results, checkpoints, and many processes that ask
+for the same.
+"""
 
 from __future__ import annotations
 
@@ -231,11 +233,13 @@ def test_threads_that_ask_at_once_compute_once(store, computed):
         assert_same(one, found[0])
 
 
-# -- many processes ---------------------------------------------------------------------------------------------
+# -- many processes --------------------------------------------------------------------------------
 
 
 def ask(number, path, marks, start):
-    """Ask for the common experiment, then for one's own; a line in a file for each that is carried out."""
+    """Ask for the common experiment, then for one's own; a line in a file for each that is
+    carried out.
+    """
     use_compilation_cache()
     run = Experiment.run
 
@@ -253,7 +257,9 @@ def ask(number, path, marks, start):
 
 @pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_many_processes(count, store, tmp_path):
-    """Of many that ask for the same, one computes; many that ask for different ones lose nothing."""
+    """Of many that ask for the same, one computes; many that ask for different ones lose
+    nothing.
+    """
     marks, start = tmp_path / "marks", SPAWN.Barrier(count)
     processes = [
         SPAWN.Process(target=ask, args=(number, store.path, marks, start))

@@ -1,4 +1,6 @@
-"""Sweeps: which points there are, which run together, that each is what it would be alone, and that they resume."""
+"""Sweeps: which points there are, which run together, that each is what it would be alone, and
+that they resume.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ NLGP = lf.Experiment(
 )
 
 
-# -- names of fields --------------------------------------------------------------------------------------------
+# -- names of fields -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_values_that_are_none(text):
         spread(text)
 
 
-# -- what runs together -----------------------------------------------------------------------------------------
+# -- what runs together ----------------------------------------------------------------------------
 
 
 def sizes(sweep):
@@ -164,8 +166,9 @@ def test_one_program_serves_a_sweep(tmp_path):
 
 @pytest.mark.parametrize("estimator", ["independent", "exact"])
 def test_points_are_what_they_are_alone(estimator, tmp_path):
-    """Row by row. Held-out samples are shared by an ensemble, whose first seed draws them: a row of its other seed has
-    another estimate of loss and accuracy than alone. An exact loss is the same for all.
+    """Row by row. Held-out samples are shared by an ensemble, whose first seed draws them: a row
+    of its other seed has another estimate of loss and accuracy than alone. An exact loss is the
+    same for all.
     """
     base = BASE.replace(method=QUICK.replace(estimator=estimator))
     axes = {"coupling": [[0.3, 0.7], [0.1, 0.8]], "learning_rate": [0.05, 0.5], "batch": [20, 30]}
@@ -211,7 +214,9 @@ def test_points_are_what_they_are_alone(estimator, tmp_path):
 
 
 def test_the_fraction_of_localized_neurons(tmp_path):
-    """Of three neurons one is a single site, of ratio 1, and two are waves, of ratio 3/2N; they hardly learn."""
+    """Of three neurons one is a single site, of ratio 1, and two are waves, of ratio 3/2N; they
+    hardly learn.
+    """
     wave = np.cos(2 * np.pi * np.arange(8) / 8)
     fields = np.stack([np.eye(8)[3], wave, np.roll(wave, 1)])
     slow = QUICK.replace(learning_rate=1e-6)
@@ -276,7 +281,7 @@ def test_a_theory_is_swept_too(tmp_path):
         assert np.abs(others - alone.weights[0, 1]).max(axis=(1, 2)).min() > 1e-3
 
 
-# -- stored and resumed -----------------------------------------------------------------------------------------
+# -- stored and resumed ----------------------------------------------------------------------------
 
 
 def test_json_round_trip():
@@ -367,7 +372,9 @@ def test_failures_are_listed_and_not_fatal(tmp_path):
 
 
 def test_one_bad_member_costs_one_point(tmp_path, monkeypatch):
-    """An ensemble that fails is divided until what fails is alone; the others keep their results."""
+    """An ensemble that fails is divided until what fails is alone; the others keep their
+    results.
+    """
     from localfields.experiments import cluster
 
     real = cluster.run_or_load
@@ -404,7 +411,7 @@ def test_the_table_as_csv(tmp_path):
     assert [float(row["ipr"]) for row in rows] == [row["ipr"] for row in found.table()]
 
 
-# -- files ------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 TOML = """
 seeds = 2

@@ -1,4 +1,6 @@
-"""Made-up runs of the names and shapes that a figure's experiments have, so that nothing is trained."""
+"""Made-up runs of the names and shapes that a figure's experiments have, so that nothing is
+trained.
+"""
 
 import zlib
 
@@ -19,7 +21,9 @@ def canned_results(figure, scale="tiny"):
 
 
 def canned_run(name, experiment):
-    """Fields that go from a start, the same for the same seeds, to bumps, waves and noise in turn."""
+    """Fields that go from a start, the same for the same seeds, to bumps, waves and noise in
+    turn.
+    """
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     method, shape = experiment.method, experiment.task.shape
     steps, times = _records(method)

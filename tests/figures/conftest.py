@@ -1,4 +1,6 @@
-"""What a figure needs at the smallest scale, made up or computed, and figures made at little cost."""
+"""What a figure needs at the smallest scale, made up or computed, and figures made at little
+cost.
+"""
 
 import pytest
 

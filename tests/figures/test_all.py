@@ -1,4 +1,6 @@
-"""Every figure at the smallest scale through the command line: the ledger is whole, and nothing is made twice."""
+"""Every figure at the smallest scale through the command line: the ledger is whole, and nothing
+is made twice.
+"""
 
 import json
 
@@ -8,8 +10,8 @@ from localfields.cli import main
 from localfields.experiments import Experiment
 from localfields.figures import all_figures
 
-# The ids of the published claims, K: kurtosis, L: localization, P: position, E: elliptical, M: many neurons, I: ICA,
-# A: eq. (5), T: time. Rows of our own come in addition.
+# The ids of the published claims, K: kurtosis, L: localization, P: position, E: elliptical, M: many
+# neurons, I: ICA, A: eq. (5), T: time. Rows of our own come in addition.
 PUBLISHED = {
     "K1",
     "K2",

@@ -1,4 +1,6 @@
-"""The comparison of methods: settings, drawing, answers that follow from stored fields, and its place in the report."""
+"""The comparison of methods: settings, drawing, answers that follow from stored fields, and its
+place in the report.
+"""
 
 import dataclasses
 import json

@@ -1,4 +1,6 @@
-"""Every figure from made-up runs: it can be drawn, its rows are whole, and both follow from the runs."""
+"""Every figure from made-up runs: it can be drawn, its rows are whole, and both follow from the
+runs.
+"""
 
 import dataclasses
 
@@ -78,7 +80,9 @@ def test_rows_are_whole(drawn, name):
 
 
 def shaken(run):
-    """The same run with other fields, all at the same place, and all else that it recorded changed."""
+    """The same run with other fields, all at the same place, and all else that it recorded
+    changed.
+    """
     generator = np.random.default_rng(1)
     series = {
         name: (values * generator.uniform(0.5, 1, values.shape)).astype(values.dtype)

@@ -11,7 +11,9 @@ from localfields.stimuli import NLGP
 
 
 def with_fields(results, name, make):
-    """The same with one run whose fields are others: `make` is given the coordinates of every site."""
+    """The same with one run whose fields are others: `make` is given the coordinates of every
+    site.
+    """
     run = results[name]
     one = make(*np.indices(run.shape)).astype(np.float32)
     fields = np.broadcast_to(one, run.weights.shape)

@@ -36,7 +36,8 @@ def test_samples_are_of_the_model_and_lengthscale_of_their_panel(panels):
     long, short = (np.array([one[0] for one in values])[side::2] for side in (0, 1))
     assert set(np.unique(long[0])) == set(np.unique(short[0])) == {-1.0, 1.0}  # spins
     assert all(len(np.unique(one)) == SITES for one in (*long[1:], *short[1:]))
-    # Neighbors of the long one are more alike: the mean square step against that of a shuffled ring.
+    # Neighbors of the long one are more alike: the mean square step against that of a shuffled
+    # ring.
     for slow, fast in zip(long, short, strict=True):
         steps = [np.mean((one - np.roll(one, 1)) ** 2) / (2 * np.var(one)) for one in (slow, fast)]
         assert steps[0] < steps[1]
@@ -51,8 +52,8 @@ def test_covariances_are_exact_and_of_the_samples(panels):
         x, exact = line(ax, "exact")
         _, sampled = line(ax, "samples")
         assert exact[0] == pytest.approx(1) and exact[1] > 0.8  # unit variance, long
-        # A mean over sites of products, whose variance is at most that of DRAWS independent ones; Kur(5) has the
-        # largest fourth moment, 4.3.
+        # A mean over sites of products, whose variance is at most that of DRAWS independent ones;
+        # Kur(5) has the largest fourth moment, 4.3.
         assert np.abs(sampled - exact).max() < 5 * np.sqrt(4.3 / DRAWS)
         assert not np.array_equal(sampled, exact)
 

@@ -26,7 +26,9 @@ def noisy(field, percent):
 
 
 def fields(results, name, shape, percent):
-    """Records of one field whose error goes to and fro between 0.7 and 1.3 times so many percent."""
+    """Records of one field whose error goes to and fro between 0.7 and 1.3 times so many
+    percent.
+    """
     run = results[name]
     over = percent * (1 + 0.3 * np.cos(np.pi * np.arange(len(run.times))))
     scale = 0.2 if name.startswith("t") else 0.04 * np.sqrt(40)

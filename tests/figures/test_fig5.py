@@ -1,4 +1,6 @@
-"""Figure 5: settings, the noise of its estimator, drawing, and claims that follow from the runs stored."""
+"""Figure 5: settings, the noise of its estimator, drawing, and claims that follow from the runs
+stored.
+"""
 
 import dataclasses
 
@@ -29,7 +31,9 @@ TRAINED = ("nlgp", "kur", "nlgp at kur's kurtosis")
 
 
 def with_ipr(results, curve, shift=0.0, noise=0.0):
-    """The same with trained IPRs that follow a curve of kurtosis, Kur's moved to the right, starts apart by noise."""
+    """The same with trained IPRs that follow a curve of kurtosis, Kur's moved to the right,
+    starts apart by noise.
+    """
     runs = dict(results.runs)
     for name in TRAINED:
         kurtosis = FAMILIES[name].kurtosis - (shift if name == "kur" else 0)

@@ -49,7 +49,9 @@ def test_settings_are_the_papers():
 
 @pytest.fixture(scope="module")
 def drawn_rows(results):
-    """Rows of the figure with the run of each: second layers are mixed but for one member of ours."""
+    """Rows of the figure with the run of each: second layers are mixed but for one member of
+    ours.
+    """
     runs = dict(results.runs)
     generator = np.random.default_rng(0)
     for name, run in runs.items():
@@ -73,7 +75,8 @@ def test_fields_go_from_the_most_concentrated_to_the_least(drawn_rows):
         "ours: Kur(4), ReLU\n(no output bias)",
     ]
     for row, name, run in drawn_rows:
-        # The second of four rates with one seed each; the first seed; of ours, the one with a positive second layer.
+        # The second of four rates with one seed each; the first seed; of ours, the one with a
+        # positive second layer.
         member = {SIGMOID: 1, RELU: 0}.get(name, run.num_members - 1)
         order = np.argsort(-ipr(run.weights[member, -1]))
         for ax, neuron in zip(row[:4], order[[0, 3, 6, 9]], strict=True):

@@ -38,7 +38,9 @@ def growing(size, sites, late, speed=3.0):
 
 @pytest.fixture(scope="module")
 def grown(results):
-    """Bumps that grow in training and, later, under eq. (5), at a wrong site in the first of two starts."""
+    """Bumps that grow in training and, later, under eq. (5), at a wrong site in the first of two
+    starts.
+    """
     for kind, late, sites in (("training", 0.1, [4, 30]), ("eq. (5)", 0.4, [15, 30])):
         # So fast that the second record has 0.4 of the last ratio: not yet half of it.
         fields = growing(40, sites, late, speed=4.2)
@@ -146,7 +148,8 @@ def test_bump_sits_where_the_field_does():
     field = -0.7 * np.eye(100)[33]
     bump = bump_at(field)
     assert np.abs(bump).argmax() == 33 and bump[33] < 0
-    # Its condition: half the labelled class's covariance is what both classes' covariances make of it.
+    # Its condition: half the labelled class's covariance is what both classes' covariances make of
+    # it.
     first, second = (np.fft.fft(one.covariance()).real for one in task(SHARP).stimuli)
     np.testing.assert_allclose(
         np.fft.fft(-bump) * (first + second), np.fft.fft(np.eye(100)[33]) * second, atol=1e-9

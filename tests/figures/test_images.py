@@ -1,4 +1,6 @@
-"""Fields of photographs and dead leaves: settings, drawing, and answers that follow from stored fields."""
+"""Fields of photographs and dead leaves: settings, drawing, and answers that follow from stored
+fields.
+"""
 
 import numpy as np
 import pytest
@@ -44,7 +46,9 @@ def test_every_method_meets_every_world(results):
 
 
 def test_what_is_seen_has_the_signs_that_the_figure_is_about():
-    """Also on few patches: light tails as they are, heavy ones behind a filter, light ones after saturation."""
+    """Also on few patches: light tails as they are, heavy ones behind a filter, light ones after
+    saturation.
+    """
     for world, sign in ((PLAIN, -1), (CENTERED, 1), (SATURATED, -1), (LIGHT, -1), (HEAVY, 1)):
         for stimulus in task_of(world, "tiny").stimuli:
             assert np.sign(stimulus.marginal().excess_kurtosis) == sign

@@ -1,4 +1,6 @@
-"""Figures are made of stored runs: nothing is computed twice or lost, and claims follow from what is stored."""
+"""Figures are made of stored runs: nothing is computed twice or lost, and claims follow from
+what is stored.
+"""
 
 import dataclasses
 import json

@@ -1,4 +1,6 @@
-"""Every figure of the working notes at the smallest scale: all questions have answers, and nothing is made twice."""
+"""Every figure of the working notes at the smallest scale: all questions have answers, and
+nothing is made twice.
+"""
 
 import json
 

@@ -1,4 +1,6 @@
-"""Balance: the floor of the loss holds and is reached, ranks are right, and answers follow from stored runs."""
+"""Balance: the floor of the loss holds and is reached, ranks are right, and answers follow from
+stored runs.
+"""
 
 import dataclasses
 
@@ -49,7 +51,9 @@ def test_no_committee_is_below_the_floor():
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_the_floor_is_reached(share):
-    """Neurons of either sign with negative biases hear the second class alone, the others the first."""
+    """Neurons of either sign with negative biases hear the second class alone, the others the
+    first.
+    """
     negative, sign = np.arange(8) < 8 * share, (-1.0) ** np.arange(8)[:, None]
     weights = sign * np.where(negative[:, None], [[0.0, 1e4]], [[1e4, 0.0]])
     biases = np.where(negative, -50.0, 50.0)
@@ -135,7 +139,9 @@ def test_answers_follow_from_biases_and_fields(results):
 
 @pytest.fixture(scope="module")
 def known(results):
-    """Biases of the sign of their labels, and members of the unbalanced starts with one to four negative biases."""
+    """Biases of the sign of their labels, and members of the unbalanced starts with one to four
+    negative biases.
+    """
     runs = dict(results.runs)
     signs = {LOCALIZED: -1.0, OSCILLATORY: 1.0}
     for name, sign in signs.items():

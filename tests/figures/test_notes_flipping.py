@@ -70,7 +70,9 @@ def test_kurtosis_of_fields_that_gather(results):
 
 @pytest.fixture(scope="module")
 def known(results):
-    """Fields that never move in the note's run; in ours they turn by 0.6 a record, and end on one site each."""
+    """Fields that never move in the note's run; in ours they turn by 0.6 a record, and end on
+    one site each.
+    """
     note, long = results[NOTE], results[LONG]
     still = np.repeat(note.weights[:, :1], len(note.times), axis=1)
     angle = 0.6 * np.arange(len(long.times))[:, None, None]
@@ -105,7 +107,8 @@ def test_flips_between_records(known, grid):
         if name == NOTE:
             np.testing.assert_allclose(expected, 0, atol=1e-4)
         else:
-            # Two gates of normal data differ in a share of angle over π. Twelve neurons share 100 draws of a class.
+            # Two gates of normal data differ in a share of angle over π. Twelve neurons share 100
+            # draws of a class.
             angles = [
                 np.degrees(np.arccos(cosines(known, record))).mean() / 1.8
                 for record in range(len(run.times) - 1)

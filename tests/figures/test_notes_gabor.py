@@ -1,4 +1,6 @@
-"""Gabors against the gain: fits and uncertainties of stored fields, and what is answered from them."""
+"""Gabors against the gain: fits and uncertainties of stored fields, and what is answered from
+them.
+"""
 
 import dataclasses
 

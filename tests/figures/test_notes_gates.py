@@ -1,4 +1,6 @@
-"""The race of gating structures: answers follow from closed forms and from what a neuron's gate becomes."""
+"""The race of gating structures: answers follow from closed forms and from what a neuron's gate
+becomes.
+"""
 
 import itertools
 
@@ -35,7 +37,8 @@ def test_a_bump_wins_on_spins_and_the_flat_gate_on_gaussian_data(results):
     assert all(
         (np.diff(values, axis=1) < 0).all() for values in by_number(results, GAUSSIAN).values()
     )
-    # One gate four times is a quarter as fast as one alone, and three quarters of its modes never move.
+    # One gate four times is a quarter as fast as one alone, and three quarters of its modes never
+    # move.
     rates = spectra(results)
     size = sites("tiny")
     alone, again = rates["one half-space, any direction"], rates["one bump four times"]
@@ -67,7 +70,9 @@ def enumerated_spins(coupling, size):
 
 
 def least_loss(gate, size):
-    """Of a linear network behind the gate 1(⟨g, x⟩ > 0), half open on ties, for labels 0 and 1, by enumeration."""
+    """Of a linear network behind the gate 1(⟨g, x⟩ > 0), half open on ties, for labels 0 and 1,
+    by enumeration.
+    """
     second, first = np.zeros((size, size)), np.zeros(size)
     for label, coupling in enumerate((0.3, 0.7)):
         x, p = enumerated_spins(coupling, size)

@@ -1,4 +1,6 @@
-"""Note 1, Figs. 1 and 2: one neuron on Gaussian data, against the flow and the waves it is made of."""
+"""Note 1, Figs. 1 and 2: one neuron on Gaussian data, against the flow and the waves it is made
+of.
+"""
 
 import dataclasses
 
@@ -14,9 +16,11 @@ from localfields.plots._style import BLUE, GRAY, ORANGE
 
 
 def flow_from(field, times):
-    """The gradient flow of one ReLU neuron on Gaussian data, integrated: E relu(h)² = v/2, E relu(h) = √(v/2π).
+    """The gradient flow of one ReLU neuron on Gaussian data, integrated: E relu(h)² = v/2, E
+    relu(h) = √(v/2π).
 
-    With v = wᵀΣw of each class and labels 0 and 1, the loss without ½ is half of v₀/2 + v₁/2 − 2√(v₁/2π) + 1.
+    With v = wᵀΣw of each class and labels 0 and 1, the loss without ½ is half of v₀/2 + v₁/2 −
+    2√(v₁/2π) + 1.
     """
     first, second = (np.asarray(matrix(one.covariance())) for one in task().stimuli)
 
@@ -88,7 +92,8 @@ def test_fields_are_drawn_trained_and_from_the_closed_form(results, figure):
         np.testing.assert_allclose(drawn, fields, atol=1e-5)
         np.testing.assert_allclose(times, run.times)
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-    # Energy of every frequency, from the coefficients in the order of the basis that is drawn beside them.
+    # Energy of every frequency, from the coefficients in the order of the basis that is drawn
+    # beside them.
     cycles = np.r_[0, np.repeat(np.arange(1, 20), 2), 20]
     for label, field in (("trained", run.weights[0, -1, 0]), ("closed form", solved[-1])):
         _, coefficient = line(figure.axes[2], label)

@@ -36,7 +36,9 @@ BIASES = np.repeat([-5.0, 4.0], 4)
 
 
 def with_committee(results, fields, biases, first=None, names=(ERF, SIGMOID, GAUSSIAN)):
-    """Every member of some runs ends with these fields and biases; where given, all began with others."""
+    """Every member of some runs ends with these fields and biases; where given, all began with
+    others.
+    """
     runs = dict(results.runs)
     for name in names:
         run = runs[name]
@@ -154,7 +156,9 @@ def shuffled(fields, biases, seed):
 
 @pytest.fixture(scope="module")
 def known(results):
-    """Of erf four bumps with negative biases and fast waves; of sigmoid other biases; of Gaussian data waves alone."""
+    """Of erf four bumps with negative biases and fast waves; of sigmoid other biases; of
+    Gaussian data waves alone.
+    """
     bumps = np.concatenate([BUMPS, FAST])
     found = with_committee(results, *shuffled(bumps, BIASES, 0), names=[ERF])
     found = with_committee(found, *shuffled(bumps, 0.5 * BIASES, 1), names=[SIGMOID])
@@ -173,7 +177,9 @@ def parts(known):
 
 
 def test_committees_are_rows_with_their_biases(known, parts):
-    """Negative biases first, by the place of their fields; then positive ones, by their frequency."""
+    """Negative biases first, by the place of their fields; then positive ones, by their
+    frequency.
+    """
     titles = ("erf, gain 3", "sigmoid, gain 3", GAUSSIAN)
     for group, name, title in zip(parts[0], (ERF, SIGMOID, GAUSSIAN), titles, strict=True):
         run, (picture, bars) = known[name], group.axes
@@ -219,7 +225,8 @@ def test_what_populations_share(known, parts):
         np.testing.assert_allclose(points[:, 1], ipr(runs.final).ravel(), rtol=1e-5)
         assert colors == [(ORANGE if x < 0 else BLUE).lower() for x in points[:, 0]]
     assert list(legend(scatter)) == [ERF, SIGMOID]
-    # At gain 3 every negative bias has a bump and no positive one; at gain 100 all fields are bumps.
+    # At gain 3 every negative bias has a bump and no positive one; at gain 100 all fields are
+    # bumps.
     assert by_gain.get_xscale() == "log"
     np.testing.assert_array_equal(lines(by_gain, ORANGE), [[[3, 100], [100, 100]]])
     np.testing.assert_array_equal(lines(by_gain, BLUE), [[[3, 100], [0, 100]]])

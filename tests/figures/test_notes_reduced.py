@@ -63,8 +63,8 @@ def test_losses_before_learning_are_drawn_with_two_errors(results, parts):
         np.testing.assert_allclose(y, whole)
         np.testing.assert_allclose([y - low, high - y], [2 * error] * 2, atol=1e-12)
         np.testing.assert_allclose(line(ax, "covariances alone")[1], alone)
-    # ReLU, labels 0 and 1, the notes' loss with ½, from normal data: h of variance 2|x|²/(N + 1) given x, so that
-    # E relu² = |x|²/(N + 1) and E relu = |x|/√(π(N + 1)).
+    # ReLU, labels 0 and 1, the notes' loss with ½, from normal data: h of variance 2|x|²/(N + 1)
+    # given x, so that E relu² = |x|²/(N + 1) and E relu = |x|/√(π(N + 1)).
     draws = np.random.default_rng(0).multivariate_normal
     classes = [one.gaussian_clone().covariance() for one in reduced.task_at(1.0).stimuli]
     index = (np.arange(40)[:, None] - np.arange(40)) % 40

@@ -51,7 +51,8 @@ def test_the_count_follows_from_fields(results):
     assert (
         claim.id == "P1" and claim.verdict == "reproduced" and claim.measured.startswith("28 of 28")
     )
-    # Two peaks elsewhere, as published; then half of them one site away, once around the end of the ring.
+    # Two peaks elsewhere, as published; then half of them one site away, once around the end of the
+    # ring.
     two = peaks(results, "Taylor", np.where(sites < 2, sites + 15, sites))
     assert FIGURE.claims(two)[0].measured.startswith("26 of 28")
     assert FIGURE.claims(two)[0].verdict == "reproduced"

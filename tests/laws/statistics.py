@@ -1,8 +1,8 @@
 """The laws that samples of a stimulus are held against.
 
-A law takes a stimulus and samples of it, (num, size), and returns z scores: how many standard errors the statistics
-lie from what the stimulus declares, under the null hypothesis that the samples follow it. A law is broken when one
-of them exceeds five.
+A law takes a stimulus and samples of it, (num, size), and returns z scores: how many standard
+errors the statistics lie from what the stimulus declares, under the null hypothesis that the
+samples follow it. A law is broken when one of them exceeds five.
 """
 
 import zlib
@@ -16,7 +16,8 @@ import localfields as lf
 SIGMAS = 5.0
 CHUNK = 50_000
 
-# Samples are float32. Where a statistic has no spread (the square of a sign) this is its standard error.
+# Samples are float32. Where a statistic has no spread (the square of a sign) this is its standard
+# error.
 ROUNDING = 1e-6
 
 LEVELS = np.concatenate([[0.001, 0.01, 0.05], np.arange(1, 10) / 10, [0.95, 0.99, 0.999]])
@@ -28,7 +29,9 @@ def seed_of(*names):
 
 
 def drawn(stimulus, *names, chunks):
-    """Samples in float32, as a user draws them; in pieces, each with the seed of its names and number."""
+    """Samples in float32, as a user draws them; in pieces, each with the seed of its names and
+    number.
+    """
     with jax.enable_x64(False):
         pieces = [stimulus.sample(seed_of(*names, str(chunk)), CHUNK) for chunk in range(chunks)]
     return np.concatenate([np.asarray(piece) for piece in pieces])
@@ -64,7 +67,7 @@ def tail_index(stimulus):
     return np.inf if stimulus.marginal() is None else stimulus.marginal().tail_index
 
 
-# -- declared statistics ----------------------------------------------------------------------------------------
+# -- declared statistics ---------------------------------------------------------------------------
 
 
 def mean(stimulus, x):
@@ -85,14 +88,17 @@ def fourth_moment(stimulus, x):
     law = stimulus.marginal()
     fourth = np.square(np.square(x.astype(np.float64) - stimulus.mean()))
     expected = law.kurtosis * law.variance**2
-    # The larger of the measured and the exact error: without an outlier the first is too small, with one the second.
+    # The larger of the measured and the exact error: without an outlier the first is too small,
+    # with one the second.
     exact = np.sqrt(max(law.abs_moment(8) - expected**2, 0))
     error = np.maximum(fourth.std(axis=0), exact) / np.sqrt(len(x))
     return _score(fourth.mean(axis=0), error, expected)
 
 
 def marginal(stimulus, x):
-    """Law of X_i: Pearson's χ² at each site, and one for the frequencies pooled over sites, as normal scores."""
+    """Law of X_i: Pearson's χ² at each site, and one for the frequencies pooled over sites, as
+    normal scores.
+    """
     law = stimulus.marginal()
     edges, expected = _bins(law, len(x))
     shift = stimulus.mean() - law.mean
@@ -113,8 +119,8 @@ def marginal(stimulus, x):
 def _bins(law, num):
     """Edges at quantiles and midway between them, and the probabilities between the edges.
 
-    An edge is given up where moving it by float32 rounding moves mass (at an atom, in a saturated tail); the points
-    close beside it serve instead.
+    An edge is given up where moving it by float32 rounding moves mass (at an atom, in a saturated
+    tail); the points close beside it serve instead.
     """
 
     def steady(edges):
@@ -136,12 +142,15 @@ def _bins(law, num):
 
 
 def _wald(fractions, expected):
-    """P value of a mean vector against what is expected, with its measured covariance, which may be singular."""
+    """P value of a mean vector against what is expected, with its measured covariance, which may
+    be singular.
+    """
     off = fractions.mean(axis=0) - expected
     centered = fractions - fractions.mean(axis=0)
     values, vectors = np.linalg.eigh(centered.T @ centered / len(fractions))
     free = values > 1e-10
-    # Where nothing was seen to vary, an event may be too rare to have been: e^(−np) must not be below 5.7e-7.
+    # Where nothing was seen to vary, an event may be too rare to have been: e^(−np) must not be
+    # below 5.7e-7.
     if np.abs(vectors[:, ~free].T @ off).max() > 14.4 / len(fractions):
         return 0.0
     statistic = len(fractions) * np.sum((vectors[:, free].T @ off) ** 2 / values[free])
@@ -184,7 +193,7 @@ def declared(stimulus):
     return laws
 
 
-# -- symmetries -------------------------------------------------------------------------------------------------
+# -- symmetries ------------------------------------------------------------------------------------
 
 
 def _products(stimulus, x, count):
@@ -198,7 +207,9 @@ def _products(stimulus, x, count):
 
 
 def shift_invariance(stimulus, x):
-    """What is measured around one site is what is measured around any: |X_i|, and products of neighbors."""
+    """What is measured around one site is what is measured around any: |X_i|, and products of
+    neighbors.
+    """
     local = [np.abs(x)] + [product for step, product in _products(stimulus, x, 4) if step > 1]
     return np.concatenate([score(each - each.mean(axis=1, keepdims=True), 0.0) for each in local])
 

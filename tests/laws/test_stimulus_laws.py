@@ -1,4 +1,6 @@
-"""Every registered stimulus, on an even ring, an odd ring and a torus, against what it declares of itself."""
+"""Every registered stimulus, on an even ring, an odd ring and a torus, against what it declares
+of itself.
+"""
 
 import json
 import zlib
@@ -22,7 +24,9 @@ def random_covariance(size):
 
 
 def rows_of_one_law(size):
-    """Few samples whose sites have one law, exponential, but no symmetry: ranks of a Gaussian of any covariance."""
+    """Few samples whose sites have one law, exponential, but no symmetry: ranks of a Gaussian of
+    any covariance.
+    """
     generator = np.random.default_rng(zlib.crc32(b"rows"))
     latent = generator.multivariate_normal(np.zeros(size), random_covariance(size), 400)
     ranks = latent.argsort(axis=0).argsort(axis=0)
@@ -32,7 +36,8 @@ def rows_of_one_law(size):
 def examples(cls, shape):
     """The arguments beside the shape, for each example of a class, by name.
 
-    A new class needs no entry here: it is taken at its defaults, with a short lengthscale if it has one.
+    A new class needs no entry here: it is taken at its defaults, with a short lengthscale if it has
+    one.
     """
     size, first = int(np.prod(shape)), shape == SHAPES[0]
     if cls is stimuli.Samples:

@@ -35,11 +35,13 @@ from .examples import ALL, DENSE, SAMPLED, TAILS, named, panels
 DISCRETE = (TwoPoint, Empirical)
 
 
-# -- an independent reference -----------------------------------------------------------------------------------
+# -- an independent reference ----------------------------------------------------------------------
 
 
 def half_line(end=math.inf, points=16):
-    """Nodes and weights on (0, end) by panels in log x: every scale from e⁻⁴⁵ to e²⁰⁰ is resolved."""
+    """Nodes and weights on (0, end) by panels in log x: every scale from e⁻⁴⁵ to e²⁰⁰ is
+    resolved.
+    """
     s, w = panels(-45.0, min(200.0, math.log(end)), points=points)
     return np.exp(s), w * np.exp(s)
 
@@ -124,7 +126,7 @@ def test_the_reference_itself_has_converged(law):
         assert abs(amplifier(*reference(law, 16), a) - amplifier(*reference(law, 24), a)) < 1e-13
 
 
-# -- exact moments ----------------------------------------------------------------------------------------------
+# -- exact moments ---------------------------------------------------------------------------------
 
 
 def test_every_class_is_here():
@@ -238,7 +240,7 @@ def test_json_round_trip(law):
         np.testing.assert_array_equal(one, other)
 
 
-# -- cdf and quantile -------------------------------------------------------------------------------------------
+# -- cdf and quantile ------------------------------------------------------------------------------
 
 LEVELS = np.concatenate(
     [10.0 ** -np.arange(12, 1, -1), np.arange(1, 20) / 20, 1 - 10.0 ** -np.arange(2, 13)]
@@ -247,7 +249,9 @@ LEVELS = np.concatenate(
 
 @pytest.mark.parametrize("law", [law for law in ALL if not isinstance(law, DISCRETE)], ids=named)
 def test_cdf_inverts_quantile(law):
-    """To the last digits of x: u lies between the cdf a few units in the last place below and above the quantile."""
+    """To the last digits of x: u lies between the cdf a few units in the last place below and
+    above the quantile.
+    """
     x = law.quantile(LEVELS)
     assert (np.diff(x) >= 0).all()
     slack = 8 * np.finfo(float).eps * np.abs(x)
@@ -323,7 +327,7 @@ def test_from_normal_is_the_quantile_of_the_normal_cdf(law):
     )
 
 
-# -- sweeps -----------------------------------------------------------------------------------------------------
+# -- sweeps ----------------------------------------------------------------------------------------
 
 SWEPT = {
     "algebraic": Algebraic([5.0, 6.0]),
@@ -351,7 +355,7 @@ def test_a_sweep_has_no_statistics(name, statistic):
     assert np.isfinite(STATISTICS[statistic](member(SWEPT[name], 1))).all()
 
 
-# -- the quadrature rule ----------------------------------------------------------------------------------------
+# -- the quadrature rule ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", ALL, ids=named)
@@ -376,11 +380,13 @@ def test_the_amplifier_of_a_normal_is_linear():
         assert abs(amplifier(*Normal().nodes(), a) - math.sqrt(2 / math.pi) * a) < 1e-13
 
 
-# -- float32 ----------------------------------------------------------------------------------------------------
+# -- float32 ---------------------------------------------------------------------------------------
 
 
 def all_kinds_of_float32():
-    """Every exponent with 512 mantissas, both signs, zeros, subnormals, infinities; in increasing order."""
+    """Every exponent with 512 mantissas, both signs, zeros, subnormals, infinities; in
+    increasing order.
+    """
     exponents = np.arange(255, dtype=np.uint32) << 23
     mantissas = np.unique(np.concatenate([np.arange(0, 2**23, 2**14), [1, 2, 2**23 - 1]])).astype(
         np.uint32
@@ -407,14 +413,17 @@ def test_from_normal_is_finite_and_increasing_in_float32(law):
         np.isfinite(z) if isinstance(law, Normal) else np.full(z.shape, True)
     )  # a normal's map is z itself
     assert np.isfinite(x[finite]).all()
-    # Rising, up to rounding: exp(log(…)/k) rounds |log| ≤ 88 by half a unit and divides by k > 2; other steps add few.
+    # Rising, up to rounding: exp(log(…)/k) rounds |log| ≤ 88 by half a unit and divides by k > 2;
+    # other steps add few.
     assert (np.diff(x[finite].astype(np.float64)) >= -64 * 2.0**-24 * np.abs(x[finite][1:])).all()
     np.testing.assert_allclose(x[z == 0], law.from_normal(np.array([-0.0, 0.0])), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("law", SAMPLED, ids=named)
 def test_float32_agrees_with_float64(law):
-    """In value, or at least in probability: no test with fewer than 10⁹ samples could tell the two laws apart."""
+    """In value, or at least in probability: no test with fewer than 10⁹ samples could tell the
+    two laws apart.
+    """
     z = np.linspace(-6, 6, 4001).astype(np.float32)
     x, exact = mapped(law, z), law.from_normal(z.astype(np.float64))
     near = np.isclose(x, exact, rtol=1e-4, atol=1e-6)
@@ -425,7 +434,9 @@ def test_float32_agrees_with_float64(law):
 
 @pytest.mark.parametrize("k", [3.0, 2.05])
 def test_no_float32_latent_overflows(k):
-    """Every float32 from 4 to 16, one by one; below the map is smaller, beyond erfc has ended and it is constant."""
+    """Every float32 from 4 to 16, one by one; below the map is smaller, beyond erfc has ended
+    and it is constant.
+    """
     law = Algebraic(k)
     every = np.arange(
         np.float32(4).view(np.uint32), np.float32(16).view(np.uint32) + 1, dtype=np.uint32
@@ -444,7 +455,9 @@ def test_no_float32_latent_overflows(k):
 
 @pytest.mark.parametrize("k", [3.0, 2.05])
 def test_the_naive_map_overflows_in_float32(k):
-    """Q(Φ(z)) as it is written down: 2Φ − 1 rounds to 1 near z = 5.2, which a batch of 2·10⁶ normals reaches."""
+    """Q(Φ(z)) as it is written down: 2Φ − 1 rounds to 1 near z = 5.2, which a batch of 2·10⁶
+    normals reaches.
+    """
 
     def naive(z):
         with jax.enable_x64(False):

@@ -27,12 +27,13 @@ from localfields.marginals import (
 
 from .examples import ALL, OTHERS, SAMPLED, UNKNOWN, exponential, named, panels
 
-# -- laws given by a function, a table or samples ---------------------------------------------------------------
+# -- laws given by a function, a table or samples --------------------------------------------------
 
 
 def test_a_tabulated_law_is_the_function():
     law = Tabulated.of(exponential)
-    # Linear interpolation of Q(Φ(z)) in steps h = 1/256 is off by at most h²/8 max|Q''| ≈ 2e-6 here.
+    # Linear interpolation of Q(Φ(z)) in steps h = 1/256 is off by at most h²/8 max|Q''| ≈ 2e-6
+    # here.
     assert law.mean == pytest.approx(1, abs=4e-6)
     assert law.variance == pytest.approx(1, abs=1e-5)
     assert law.kurtosis == pytest.approx(9, abs=1e-3)
@@ -106,7 +107,9 @@ def test_hermite_coefficients_of_samples():
     "law", [law for law in SAMPLED if not isinstance(law, Empirical)], ids=named
 )
 def test_hermite_coefficients(law):
-    """Against quadrature with the polynomials themselves, to what float32 samples can show; and Bessel's inequality."""
+    """Against quadrature with the polynomials themselves, to what float32 samples can show; and
+    Bessel's inequality.
+    """
     found = law.hermite(401)
     z, w = panels(-16, 16, 1 / 256 if isinstance(law, Tabulated) else 1 / 16)
     unit = (law.from_normal(z) - law.mean) / law.sd
@@ -119,7 +122,7 @@ def test_hermite_coefficients(law):
     assert np.sum(found**2) < 1 + 6e-8
 
 
-# -- through a Gaussian copula ----------------------------------------------------------------------------------
+# -- through a Gaussian copula ---------------------------------------------------------------------
 
 
 def algebraic_map(z, k):

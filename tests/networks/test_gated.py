@@ -112,7 +112,9 @@ def test_random_directions_are_the_same_at_any_precision():
 
 @pytest.mark.parametrize("single", [False, True])
 def test_ties_survive_rounding(single):
-    """Sums of ±1 behind weights that are no binary fractions: ties are ties, and near ones are not."""
+    """Sums of ±1 behind weights that are no binary fractions: ties are ties, and near ones are
+    not.
+    """
     with jax.enable_x64(not single):
         gate = Directions([[0.1] * 6 + [0.3] * 2, [0.1] * 6 + [0.3, 0.3001]])
         states = np.array(list(itertools.product((1.0, -1.0), repeat=8)))
@@ -124,7 +126,7 @@ def test_ties_survive_rounding(single):
         assert set(np.asarray(found[:, 1]).tolist()) == {0.0, 1.0}
 
 
-# -- the network --------------------------------------------------------------------------------------------------
+# -- the network -----------------------------------------------------------------------------------
 
 
 def test_network_by_hand():
@@ -204,7 +206,7 @@ def test_members_may_differ_in_the_width_of_their_gates():
     assert np.abs(run.weights[0] - run.weights[1]).max() > 1e-3
 
 
-# -- values -------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

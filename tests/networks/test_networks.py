@@ -21,7 +21,7 @@ from localfields.training.estimators import orbit, sampled
 SIGMAS = 5.0
 SHAPE = (6,)
 
-# -- outputs ----------------------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------
 
 NUMPY = {
     "relu": lambda h: np.maximum(h, 0),
@@ -150,7 +150,7 @@ def test_wrong_number_of_outputs_is_refused(key):
     assert lf.networks.TwoLayer(4).initial(key, SHAPE, 3)["readout"].shape == (3, 4)
 
 
-# -- gradients --------------------------------------------------------------------------------------------------
+# -- gradients -------------------------------------------------------------------------------------
 
 STEP = np.finfo(float).eps ** (
     1 / 3
@@ -159,7 +159,9 @@ COUNT = 2  # draws a class
 
 
 def variants(cls):
-    """The network at its defaults, then with each other activation, then with each other choice that it has."""
+    """The network at its defaults, then with each other activation, then with each other choice
+    that it has.
+    """
     kinds = {field.name: field.kind for field in fields(cls)}
     base = {name: value for name, value in (("hidden", 6), ("bias_value", 0.3)) if name in kinds}
     found = [cls(**base)]
@@ -184,9 +186,11 @@ def tasks():
 
 
 def combinations():
-    """Every network with each of its choices at one loss, and as it is by default at every loss × labels.
+    """Every network with each of its choices at one loss, and as it is by default at every loss ×
+    labels.
 
-    Orbits differ in what the loss is averaged over: every network at one loss, one network at every loss × labels.
+    Orbits differ in what the loss is averaged over: every network at one loss, one network at every
+    loss × labels.
     """
     for cls in registered("network").values():
         usual = variants(cls)[0]
@@ -274,7 +278,9 @@ def whole_orbit(x):
 
 
 def by_differences(task, network, rng, turned):
-    """A random point at which the loss is smooth, and there the draws, the loss and its central differences."""
+    """A random point at which the loss is smooth, and there the draws, the loss and its central
+    differences.
+    """
     shapes = jax.eval_shape(lambda: network.initial(jax.random.key(0), SHAPE, task.outputs))
     while True:
         draws = [rng.normal(size=(COUNT, *SHAPE)) for _ in task.stimuli]
@@ -307,7 +313,8 @@ def test_gradient_is_that_of_the_loss(network, task, estimator, key, monkeypatch
     monkeypatch.setattr(
         "localfields.training.estimators.draw_classes", lambda *_: list(map(jnp.asarray, draws))
     )
-    # Not compiled as a whole: operations are shared by all cases, and take half the time of a program for each.
+    # Not compiled as a whole: operations are shared by all cases, and take half the time of a
+    # program for each.
     loss, gradient = estimator(task, network, None, params, key, (COUNT,) * len(draws))
     assert loss == pytest.approx(expected, rel=1e-12)
     found = np.concatenate([np.ravel(gradient[name]) for name in sorted(gradient)])
@@ -318,7 +325,7 @@ def test_gradient_is_that_of_the_loss(network, task, estimator, key, monkeypatch
     assert np.abs(1.0001 * found - differences).max() > tolerance
 
 
-# -- how they start ---------------------------------------------------------------------------------------------
+# -- how they start --------------------------------------------------------------------------------
 
 MANY = 4000
 RING = (12,)

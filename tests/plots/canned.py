@@ -8,7 +8,9 @@ from localfields.trajectory import Outcome, Trajectory
 
 
 def canned_trajectory(weights, times=None, ended="ok", **series):
-    """A run with these fields, (member, time, neuron, *shape), one record per unit of flow time by default."""
+    """A run with these fields, (member, time, neuron, *shape), one record per unit of flow time
+    by default.
+    """
     weights = np.asarray(weights, float)
     times = np.arange(float(weights.shape[1])) if times is None else np.asarray(times, float)
     return Trajectory(

@@ -43,7 +43,8 @@ def test_fields_are_solid_and_dashed_at_milestones_of_the_first(pair, panels):
     solid, dashed = (
         [one for one in curves if one.get_linestyle() == style] for style in ("-", "--")
     )
-    # A wave until time 4, then a site for good: the start, when it has gone a third, two thirds and all of its way.
+    # A wave until time 4, then a site for good: the start, when it has gone a third, two thirds and
+    # all of its way.
     records = [int(one.get_label().removeprefix("time ")) for one in solid]
     assert records == [0, 4, 7]
     for one, other, record in zip(solid, dashed, records, strict=True):
@@ -77,7 +78,8 @@ def test_agreement_is_median_and_middle_of_members(pair, panels):
 def test_ratios_and_onsets_of_both(pair, panels):
     (first, second), ax = pair, panels[2]
     assert level(ax, style=":") == 4 / 22
-    # The ratio of a wave is 1.5/N, that of a site 1; between records it is taken to be a straight line.
+    # The ratio of a wave is 1.5/N, that of a site 1; between records it is taken to be a straight
+    # line.
     late = (4 / 22 - 1.5 / 20) / (1 - 1.5 / 20) - 1
     for run, color, triangle, onsets in (
         (first, BLUE, "v", np.arange(1, 6) + late),

@@ -1,4 +1,6 @@
-"""Every skeleton, completed as a newcomer would and kept outside the package, does what its first lines promise."""
+"""Every skeleton, completed as a newcomer would and kept outside the package, does what its
+first lines promise.
+"""
 
 import ast
 import importlib
@@ -24,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "skeletons"
 MARK = "  # FILL IN "
 
-# X_i = √(1 − q) S_i + √q S_{i+1} with independent signs S: covariance √(q(1 − q)) at distance 1, four equal values.
+# X_i = √(1 − q) S_i + √q S_{i+1} with independent signs S: covariance √(q(1 − q)) at distance 1,
+# four equal values.
 COMPLETED = {
     "stimulus": {
         "draw": "jnp.sqrt(1 - self.strength) * (s := jax.random.rademacher(key, (num, *self.shape), float))"
@@ -58,7 +61,9 @@ IMPORTS = {
 
 
 def completed(name: str) -> str:
-    """The skeleton with its marked lines replaced; each mark is known, and each replacement used."""
+    """The skeleton with its marked lines replaced; each mark is known, and each replacement
+    used.
+    """
     open_marks = dict(COMPLETED[name])
     lines = []
     for line in (FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines():
@@ -78,7 +83,9 @@ def completed(name: str) -> str:
 
 @pytest.fixture
 def outside(tmp_path, monkeypatch):
-    """A folder outside the package, on the path; what is registered from it is forgotten after the test."""
+    """A folder outside the package, on the path; what is registered from it is forgotten after
+    the test.
+    """
     monkeypatch.setattr(
         _registry, "CLASSES", {family: dict(known) for family, known in _registry.CLASSES.items()}
     )
@@ -135,7 +142,7 @@ def test_there_is_one_for_each_kind():
     assert {path.stem for path in FOLDER.glob("*.py")} == set(COMPLETED)
 
 
-# -- stimulus ---------------------------------------------------------------------------------------------------
+# -- stimulus --------------------------------------------------------------------------------------
 
 
 def test_stimulus_in_python(outside, key):
@@ -165,7 +172,8 @@ def test_stimulus_through_the_verbs(outside):
     assert run.weights.shape == flow.weights.shape == (2, 3, 1, 12)
     # One unit of flow time from the same start: the pull of the data is what both see.
     assert lf.compare(run, flow).cosine[:, -1].min() > 0.9
-    # Its kurtosis, −2(0.6² + 0.4²), is below that at which a flat field falls apart; that of normal data is not.
+    # Its kurtosis, −2(0.6² + 0.4²), is below that at which a flat field falls apart; that of normal
+    # data is not.
     assert -1.04 < lf.theory.critical_kurtosis(task) < 0
     normal = lf.Discrimination(*(one.gaussian_clone() for one in task.stimuli))
     assert [lf.predict(one).verdict for one in (task, normal)] == ["localized", "oscillatory"]
@@ -209,7 +217,7 @@ def test_stimulus_at_the_command_line(outside):
     np.testing.assert_array_equal(weights_of("run.npz"), run.weights)
 
 
-# -- network ----------------------------------------------------------------------------------------------------
+# -- network ---------------------------------------------------------------------------------------
 
 
 def test_network(outside):
@@ -244,7 +252,7 @@ def test_network(outside):
     np.testing.assert_array_equal(weights_of("run.npz"), run.weights)
 
 
-# -- theory -----------------------------------------------------------------------------------------------------
+# -- theory ----------------------------------------------------------------------------------------
 
 
 def test_theory(outside):
@@ -270,7 +278,8 @@ def test_theory_is_found_by_predict_and_by_the_exact_estimator(outside, monkeypa
     gaussian = lf.Discrimination(*(lf.stimuli.Gaussian((12,), xi=xi) for xi in (0.5, 1.0)))
     assert lf.predict(kur, starts=2).theory == "EffectiveFlow"
     cls = load(outside, "theory").MyTheory
-    # Where it is as exact as another it has to ask for more; the one for everything else stands back by itself.
+    # Where it is as exact as another it has to ask for more; the one for everything else stands
+    # back by itself.
     found = {
         name: lf.predict(task, starts=2) for name, task in (("kur", kur), ("normal", gaussian))
     }
@@ -293,7 +302,7 @@ def test_theory_is_found_by_predict_and_by_the_exact_estimator(outside, monkeypa
         lf.train(kur, neuron, **settings)
 
 
-# -- metric -----------------------------------------------------------------------------------------------------
+# -- metric ----------------------------------------------------------------------------------------
 
 
 def test_metric(outside):
@@ -309,7 +318,7 @@ def test_metric(outside):
     assert found.attrs["long_name"].startswith("One line that says")
 
 
-# -- figure -----------------------------------------------------------------------------------------------------
+# -- figure ----------------------------------------------------------------------------------------
 
 
 def test_figure(outside, capsys):

@@ -1,4 +1,6 @@
-"""Dead leaves: covariance against enumeration, scale invariance. Samples against it are in laws/."""
+"""Dead leaves: covariance against enumeration, scale invariance. Samples against it are in
+laws/.
+"""
 
 import itertools
 
@@ -60,12 +62,15 @@ def slope(stimulus):
 
 
 def test_scenes_have_no_scale_of_their_own():
-    """Twice as far away: half the radii at half the distance give the same likeness, away from both bounds."""
+    """Twice as far away: half the radii at half the distance give the same likeness, away from
+    both bounds.
+    """
     near = lf.stimuli.DeadLeaves((128, 128), smallest=2, ratio=12, leaves=100_000).covariance()
     far = lf.stimuli.DeadLeaves((64, 64), smallest=1, ratio=12, leaves=100_000).covariance()
     d = np.arange(3, 12)
     assert np.abs(near[0, 2 * d] - far[0, d]).max() < 0.02
-    # The spectrum falls about as that of scenes, by −2 within a half; that of leaves of one size as edges do, by −3.
+    # The spectrum falls about as that of scenes, by −2 within a half; that of leaves of one size as
+    # edges do, by −3.
     found = slope(lf.stimuli.DeadLeaves((128, 128), smallest=1, ratio=24, leaves=100_000))
     assert -2.5 < found < -1.5
     assert (

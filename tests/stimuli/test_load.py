@@ -358,7 +358,9 @@ print((peak() - before) / 1024)
 
 
 def test_two_gigabytes_take_little_memory(tmp_path):
-    """The file is sparse: 2 GB of zeros but for a few rows, none of which are ever in memory at once."""
+    """The file is sparse: 2 GB of zeros but for a few rows, none of which are ever in memory at
+    once.
+    """
     path = tmp_path / "giant.npy"
     data = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(2**21, 256))
     data[::1000] = 1.0

@@ -1,4 +1,6 @@
-"""Steps against what they are defined by: exact covariances, inverses, linearity, responses to constants."""
+"""Steps against what they are defined by: exact covariances, inverses, linearity, responses to
+constants.
+"""
 
 import numpy as np
 import pytest
@@ -115,7 +117,9 @@ def test_contrast_normalization_keeps_the_form_alone(rows):
 
 
 def test_saturation_makes_the_papers_law_of_normal_data(rows):
-    """Against the closed kurtosis of erf(gZ) at normal scores, which stand for a normal law; and undone exactly."""
+    """Against the closed kurtosis of erf(gZ) at normal scores, which stand for a normal law; and
+    undone exactly.
+    """
     from scipy.special import erf, ndtri
 
     x = ndtri((np.arange(24_000) + 0.5) / 24_000).reshape(-1, SIZE)

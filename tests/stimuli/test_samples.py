@@ -112,7 +112,9 @@ def test_streamed_rows_are_those_of_the_file(rows, tmp_path, small_limits, key):
 
 @pytest.mark.parametrize("held", [True, False], ids=["held", "streamed"])
 def test_statistics_of_many_rows_take_each_row_once(held, tmp_path, monkeypatch):
-    """More rows than are read at a time, the largest ones where one piece ends and the next begins."""
+    """More rows than are read at a time, the largest ones where one piece ends and the next
+    begins.
+    """
     data = np.random.default_rng(6).normal(size=(2 * CHUNK + 3, 2))
     for end in (CHUNK, 2 * CHUNK, len(data)):
         data[end - 1] += 100.0

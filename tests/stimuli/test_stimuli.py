@@ -1,4 +1,6 @@
-"""What each stimulus declares of itself, against enumeration and formulas; what it refuses. Samples are in laws/."""
+"""What each stimulus declares of itself, against enumeration and formulas; what it refuses.
+Samples are in laws/.
+"""
 
 import itertools
 import math
@@ -13,7 +15,7 @@ import localfields as lf
 from localfields import stimuli
 from localfields._spec import registered
 
-# -- exact statistics -------------------------------------------------------------------------------------------
+# -- exact statistics ------------------------------------------------------------------------------
 
 
 def intervals(n, lengths):
@@ -122,7 +124,8 @@ def test_defaults_declare_a_law_at_mean_zero_and_unit_variance(name, cls):
     assert stimulus.size == math.prod(stimulus.shape)
 
 
-# shift, sign, weak dependence, elliptical: the assumptions S2, S3 and S1 of the paper, and Definition 1
+# shift, sign, weak dependence, elliptical: the assumptions S2, S3 and S1 of the paper, and
+# Definition 1
 DECLARED = [
     (stimuli.Gaussian(12, xi=1), "yes yes yes yes"),
     (stimuli.Gaussian(12, xi=1, offset=0.1), "yes no yes yes"),
@@ -192,7 +195,7 @@ def test_two_point_copulas_draw_signs_alone(key):
     assert set(np.abs(np.asarray(lf.marginals.TwoPoint().from_normal(zeros)))) == {1.0}
 
 
-# -- the inverse problem ----------------------------------------------------------------------------------------
+# -- the inverse problem ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -232,7 +235,7 @@ def test_with_correlation_refuses_what_the_marginal_cannot_reach():
         stimuli.Copula.with_correlation(wanted, marginal_law=lambda u: -np.log1p(-u))
 
 
-# -- drawing ----------------------------------------------------------------------------------------------------
+# -- drawing ---------------------------------------------------------------------------------------
 
 
 def test_a_key_or_a_whole_number():
@@ -267,7 +270,9 @@ def test_a_sweep_cannot_be_sampled_at_once():
 
 
 def test_draws_may_be_mapped_over_a_number(key):
-    """Numbers are traced: one program serves a whole sweep, and gives what each value gives by itself."""
+    """Numbers are traced: one program serves a whole sweep, and gives what each value gives by
+    itself.
+    """
     for make, values in [
         (lambda x: stimuli.NLGP(12, xi=x, gain=x), [0.5, 1.5]),
         (lambda k: stimuli.Kur(12, xi=1.0, k=k), [3.0, 10.0]),
@@ -298,7 +303,7 @@ def test_independent_sites_at_a_tiny_lengthscale():
     np.testing.assert_allclose(periodized.covariance(), np.eye(12)[0], rtol=0, atol=1e-12)
 
 
-# -- clones -----------------------------------------------------------------------------------------------------
+# -- clones ----------------------------------------------------------------------------------------
 
 
 def test_clones_are_gaussian_and_keep_two_moments():
@@ -310,7 +315,7 @@ def test_clones_are_gaussian_and_keep_two_moments():
     np.testing.assert_array_equal(clone.gaussian_clone().matrix, clone.matrix)
 
 
-# -- what is refused --------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -358,7 +363,7 @@ def test_unknown_names():
         stimuli.Isling  # noqa: B018
 
 
-# -- patterns, gated means and kurtosis ---------------------------------------------------------------------------
+# -- patterns, gated means and kurtosis ------------------------------------------------------------
 
 
 def test_states_of_a_small_ring():
@@ -399,7 +404,9 @@ def test_what_a_stimulus_does_not_know():
     ids=lambda stimulus: type(stimulus).__name__,
 )
 def test_a_projection_that_never_varies(stimulus):
-    """Two sites that are always equal: ⟨(1, −1), X⟩ = 0, a tie, and nothing is divided by its variance."""
+    """Two sites that are always equal: ⟨(1, −1), X⟩ = 0, a tie, and nothing is divided by its
+    variance.
+    """
     together, apart, none = np.ones(2), np.array([1.0, -1.0]), np.zeros(2)
     with np.errstate(all="raise"):
         for w in (apart, none):

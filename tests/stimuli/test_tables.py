@@ -1,4 +1,6 @@
-"""The numbers of the formula sheet, §1, that the other files leave: each is recomputed from the public objects."""
+"""The numbers of the formula sheet, §1, that the other files leave: each is recomputed from the
+public objects.
+"""
 
 import itertools
 import math
@@ -45,7 +47,7 @@ def near(samples, expected):
     return abs(samples.mean() - expected) <= SIGMAS * samples.std() / math.sqrt(len(samples))
 
 
-# -- §1.3 NLGP --------------------------------------------------------------------------------------------------
+# -- §1.3 NLGP -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,9 @@ def test_kurtosis_at_small_gain_and_in_the_limits():
 
 @pytest.mark.parametrize("gain", [0.3, 1.0, 3.0])
 def test_deviation_of_an_error_function(gain):
-    """𝒵² = (2/π) arcsin ρ is a variance; 𝒵 itself divides (the notes divide by √𝒵 and mean the same)."""
+    """𝒵² = (2/π) arcsin ρ is a variance; 𝒵 itself divides (the notes divide by √𝒵 and mean the
+    same).
+    """
     variance, _ = scipy.integrate.quad(
         lambda z: scipy.special.erf(gain * z) ** 2 * scipy.stats.norm.pdf(z),
         -12,
@@ -158,7 +162,9 @@ def test_latent_of_a_sign_field_with_ising_correlations(coupling, least):
 
 
 def test_same_covariance_but_other_four_point_function(key):
-    """At J = 0.7 on N = 40, sites 0 to 3: 0.3689 for signs of a Gaussian, 0.3653 for the Ising ring."""
+    """At J = 0.7 on N = 40, sites 0 to 3: 0.3689 for signs of a Gaussian, 0.3653 for the Ising
+    ring.
+    """
     ising = lf.stimuli.Ising((40,), 0.7)
     twin = lf.stimuli.Copula.with_correlation(ising.covariance(), marginal_law=TwoPoint())
     found = {}
@@ -174,7 +180,7 @@ def test_same_covariance_but_other_four_point_function(key):
     assert difference > SIGMAS * math.hypot(found["twin"][1], found["ising"][1])
 
 
-# -- §1.4 Kur ---------------------------------------------------------------------------------------------------
+# -- §1.4 Kur --------------------------------------------------------------------------------------
 
 TAILS = (2.5, 3.0, 4.0, 4.5, 5.0, 5.8, 5.9, 6.0, 8.0, 10.0, 30.0, 100.0)
 EXCESS = "inf inf inf 4.054 1.2853 0.0713 −0.0074 −0.0780 −0.7297 −0.9299 −1.1737 −1.1976".split()
@@ -216,7 +222,9 @@ def test_absolute_moments_of_the_algebraic_law(k):
 
 @pytest.mark.parametrize("k", [2.5, 3.0, 5.0])
 def test_tail_of_the_algebraic_law(k):
-    """P(|x| > t) ~ t^(−k)/k; at this t the next term, and the rounding of the cdf, are below 1e-6 of it."""
+    """P(|x| > t) ~ t^(−k)/k; at this t the next term, and the rounding of the cdf, are below
+    1e-6 of it.
+    """
     law, t = Algebraic(k), 10 ** (8 / k)
     assert 2 * float(law.cdf(np.array(-t / law.deviation()))) * k * t**k == pytest.approx(
         1, rel=1e-6
@@ -245,7 +253,7 @@ def test_table_of_hermite_coefficients(k, first, after_101, after_401):
         assert abs(left - printed) <= 0.5 * printed + 1e-14
 
 
-# -- §1.5 the Ising ring ----------------------------------------------------------------------------------------
+# -- §1.5 the Ising ring ---------------------------------------------------------------------------
 
 
 def states(n):
@@ -323,7 +331,9 @@ def chi_squared(counts, p):
 
 
 def test_the_printed_sign_is_antiferromagnetic():
-    """The paper's eq. (2) has exp(−J Σ x_i x_{i+1}): at J = 0.7, N = 12 neighbors would be correlated by −0.607."""
+    """The paper's eq. (2) has exp(−J Σ x_i x_{i+1}): at J = 0.7, N = 12 neighbors would be
+    correlated by −0.607.
+    """
     x = states(12)
     weights = np.exp(-0.7 * np.sum(x * np.roll(x, 1, axis=1), axis=1))
     printed = np.sum(weights * x[:, 0] * x[:, 1]) / weights.sum()
@@ -333,7 +343,7 @@ def test_the_printed_sign_is_antiferromagnetic():
     assert rounds_to(lf.stimuli.Ising((40,), 0.7).covariance()[1], "0.604")
 
 
-# -- §1.6 elliptical laws ---------------------------------------------------------------------------------------
+# -- §1.6 elliptical laws --------------------------------------------------------------------------
 
 AT_40 = {"shape": (40,), "xi": 3.0}
 ELLIPTICAL = [
@@ -350,7 +360,9 @@ ELLIPTICAL = [
     "stimulus, m1, kurtosis", ELLIPTICAL, ids=lambda value: type(value).__name__
 )
 def test_table_of_elliptical_laws(stimulus, m1, kurtosis, key):
-    """m_1 exactly from the marginal, and from samples in a random direction: every direction has the same law."""
+    """m_1 exactly from the marginal, and from samples in a random direction: every direction has
+    the same law.
+    """
     law = stimulus.marginal()
     assert rounds_to(law.mean_abs / 2, m1)
     assert law.kurtosis == math.inf if kurtosis == "inf" else rounds_to(law.kurtosis, kurtosis)
@@ -393,7 +405,9 @@ def radius_moments():
 
 
 def test_the_extreme_radius_is_sampled(key):
-    """With ξ so small that sites are independent, |X|² = R² D/E R²: its law is known in closed form."""
+    """With ξ so small that sites are independent, |X|² = R² D/E R²: its law is known in closed
+    form.
+    """
     x = drawn(lf.stimuli.EllipticalExtreme((40,), xi=0.05), key).astype(np.float64)
     mean, second, fourth = radius_moments()
     radius = np.linalg.norm(x, axis=1) / math.sqrt(40 / second)
@@ -404,12 +418,14 @@ def test_the_extreme_radius_is_sampled(key):
 
 
 def test_a_radius_of_one_would_not_have_the_kernel_as_covariance(key):
-    """Definition 1 with R ≡ 1 gives Σ/D. Here the covariance is Σ, and |X|² = D where sites are independent."""
+    """Definition 1 with R ≡ 1 gives Σ/D. Here the covariance is Σ, and |X|² = D where sites are
+    independent.
+    """
     x = drawn(lf.stimuli.EllipticalShell((40,), xi=0.05), key).astype(np.float64)
     np.testing.assert_allclose(np.sum(x**2, axis=1), 40, rtol=1e-5)
 
 
-# -- §1.7 the single pulse --------------------------------------------------------------------------------------
+# -- §1.7 the single pulse -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shortest, longest", [(2, 4), (8, 10), (15, 35), (40, 40)])

@@ -16,7 +16,9 @@ from localfields.trajectory import Outcome, Trajectory
 
 
 def trajectory(seed=0, members=3, records=4, shape=(6,), dtype=np.float32, **changes):
-    """A trajectory with something of every kind: dtypes, nan, an outcome that is not ok, events, odd names."""
+    """A trajectory with something of every kind: dtypes, nan, an outcome that is not ok, events,
+    odd names.
+    """
     rng = np.random.default_rng(seed)
     fields = (members, 2, *shape)
     series = {
@@ -107,7 +109,7 @@ def assert_same_array(one, other):
     assert one.tobytes() == other.tobytes()
 
 
-# -- a program of its own ---------------------------------------------------------------------------------------
+# -- a program of its own --------------------------------------------------------------------------
 
 
 def start(*words, **settings):

@@ -1,4 +1,6 @@
-"""Damaged and hostile entries: refused with a message, and no harm done. Hundreds of generated cases."""
+"""Damaged and hostile entries: refused with a message, and no harm done. Hundreds of generated
+cases.
+"""
 
 import io
 import json
@@ -50,7 +52,9 @@ class Payload:
 
 
 class Place:
-    """A store with a good entry and one to be tampered with, and things around it that must stay as they are."""
+    """A store with a good entry and one to be tampered with, and things around it that must stay
+    as they are.
+    """
 
     def __init__(self, root):
         self.root = Path(root)
@@ -134,7 +138,7 @@ def test_the_entries_are_good_before(place):
     assert place.store.verify_all() == [] and place.store.load(DIGEST).num_members == 3
 
 
-# -- damage -----------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 names = st.sampled_from(FILES)
 shares = st.floats(0, 1, exclude_max=True)
@@ -186,7 +190,7 @@ def test_missing(tampered, missing):
     tampered({name: content for name, content in GOOD.items() if name not in missing})
 
 
-# -- malice: everything fits together, checksums included -------------------------------------------------------
+# -- malice: everything fits together, checksums included ------------------------------------------
 
 
 def with_arrays(archive):
@@ -527,7 +531,7 @@ def test_a_specification_that_is_none_under_its_own_digest(place, spec):
         place.store.load(digest)
 
 
-# -- things in place of files -----------------------------------------------------------------------------------
+# -- things in place of files ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -53,7 +53,9 @@ def test_an_entry_made_again_is_read_again(store, reads):
 
 
 def test_an_entry_replaced_inside_its_folder_is_read_again(store, tmp_path):
-    """As when a copy of a store is updated from another machine, or a new folder gets an old one's inode."""
+    """As when a copy of a store is updated from another machine, or a new folder gets an old
+    one's inode.
+    """
     digest = put(store, made=trajectory(1))
     folder = store.path / digest
     os.utime(folder, (10**9, 10**9))  # it was stored a while ago

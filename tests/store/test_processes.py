@@ -1,4 +1,6 @@
-"""Many processes on one store, and processes that are killed: nothing is lost, nothing is half there."""
+"""Many processes on one store, and processes that are killed: nothing is lost, nothing is half
+there.
+"""
 
 import os
 import random
@@ -151,7 +153,9 @@ def test_an_error_releases_a_lock(store):
 
 
 def test_readers_beside_a_writer_and_a_remover_see_whole_entries_or_none(store):
-    """Entries come and go under readers: what they get is whole, or told to be absent, never damaged."""
+    """Entries come and go under readers: what they get is whole, or told to be absent, never
+    damaged.
+    """
     digests = [put(store, seed=seed) for seed in range(4)]
     stop = threading.Event()
     seen, wrong = [], []

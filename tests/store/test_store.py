@@ -33,7 +33,7 @@ def refused(call, *words):
     return message
 
 
-# -- what goes in comes out -------------------------------------------------------------------------------------
+# -- what goes in comes out ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
@@ -238,7 +238,7 @@ def test_bfloat16_is_refused(store):
     refused(lambda: put(store, made=made), "bfloat16", "cannot be stored")
 
 
-# -- where it is ------------------------------------------------------------------------------------------------
+# -- where it is -----------------------------------------------------------------------------------
 
 
 def test_the_folder(tmp_path, monkeypatch):
@@ -324,7 +324,7 @@ def test_other_things_in_the_folder_are_none_of_its_business(store):
     assert store.digests() == [digest] and len(store.list()) == 1 and store.verify_all() == []
 
 
-# -- a newer version --------------------------------------------------------------------------------------------
+# -- a newer version -------------------------------------------------------------------------------
 
 
 def rewrite(store, digest, **changes):
@@ -372,7 +372,7 @@ def test_no_schema_is_damage(store, schema):
     refused(lambda: store.load(digest), "runs rm")
 
 
-# -- checkpoints and sweeps -------------------------------------------------------------------------------------
+# -- checkpoints and sweeps ------------------------------------------------------------------------
 
 
 def test_checkpoint(store, tmp_path):
@@ -507,7 +507,7 @@ def test_names_that_are_no_digests(store, digest):
     assert digest not in store and not store.path.exists()
 
 
-# -- cleaning up ------------------------------------------------------------------------------------------------
+# -- cleaning up -----------------------------------------------------------------------------------
 
 
 def left_behind(store, name, age):

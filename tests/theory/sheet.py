@@ -1,4 +1,6 @@
-"""Numbers printed in the formula sheet: to their digits, or, where their fields are not printed, as one more draw."""
+"""Numbers printed in the formula sheet: to their digits, or, where their fields are not printed,
+as one more draw.
+"""
 
 import math
 
@@ -22,8 +24,9 @@ def rounds_to(value, text):
 def fits(text, sample, of=1, log=False):
     """Whether the mean of `of` further draws may be what is printed, given a sample of draws.
 
-    Student's interval for a further mean (of the logarithm, if told), with half a printed digit on either side. It is
-    set by the spread of the sample and a level of three standard deviations, and by nothing else.
+    Student's interval for a further mean (of the logarithm, if told), with half a printed digit on
+    either side. It is set by the spread of the sample and a level of three standard deviations, and
+    by nothing else.
     """
     low, high = float(text) - 0.5 * digit(text), float(text) + 0.5 * digit(text)
     sample = np.asarray(sample, float)
@@ -35,7 +38,9 @@ def fits(text, sample, of=1, log=False):
 
 
 def agree(count, num, found):
-    """Whether `count` of `num` starts and the booleans `found` on other starts may have one probability (Fisher)."""
+    """Whether `count` of `num` starts and the booleans `found` on other starts may have one
+    probability (Fisher).
+    """
     found = np.asarray(found, bool)
     table = [[count, num - count], [found.sum(), (~found).sum()]]
     return scipy.stats.fisher_exact(table).pvalue > 2 * (1 - LEVEL)

@@ -1,4 +1,6 @@
-"""Training on the population gradient: steps by hand, losses in closed form, and the flow as the limit."""
+"""Training on the population gradient: steps by hand, losses in closed form, and the flow as the
+limit.
+"""
 
 import os
 import subprocess
@@ -97,7 +99,8 @@ def losses(task, w):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_recorded_loss_is_the_population_loss(name):
-    # A field whose strongest site outweighs the others: there the Fourier sums of Ising rings are exact.
+    # A field whose strongest site outweighs the others: there the Fourier sums of Ising rings are
+    # exact.
     start = 0.3 * np.eye(1, N) + 0.02 * np.cos(np.arange(N))
     run = train(TASKS[name], initial=start)
     expected = [losses(TASKS[name], w) for w in run.weights[0, :, 0]]
@@ -107,7 +110,8 @@ def test_recorded_loss_is_the_population_loss(name):
     assert abs(2 * run.loss[0, -1] - 0.5 - expected[-1]) > 1e-2
 
 
-# On pulses the flow has kinks, where gates turn; a step may pass one by any part of itself: the constant jitters.
+# On pulses the flow has kinks, where gates turn; a step may pass one by any part of itself: the
+# constant jitters.
 @pytest.mark.parametrize("name, slack", [("gaussian", 0.1), ("pulse 0/1", 0.25)])
 def test_error_against_the_flow_is_of_first_order_in_the_rate(name, slack):
     task = TASKS[name]

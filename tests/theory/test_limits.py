@@ -1,4 +1,6 @@
-"""Limits: theory against training, and the errors fall with size, batch and rate at the predicted order."""
+"""Limits: theory against training, and the errors fall with size, batch and rate at the
+predicted order.
+"""
 
 import functools
 
@@ -32,7 +34,8 @@ def relative(a, b):
 
 exact_response = jax.jit(jax.vmap(ising_response, (0, None, None)), static_argnums=2)
 
-# Relative error of the response to fields of independent normal entries, J = 0.7: effective, linear.
+# Relative error of the response to fields of independent normal entries, J = 0.7: effective,
+# linear.
 PRINTED = {
     20: ("0.113", "0.133"),
     40: ("0.043", "0.059"),
@@ -42,7 +45,9 @@ PRINTED = {
 
 
 def test_response_error_falls_with_the_size():
-    """The sheet's fields are not printed, nor how many: as means of four, its numbers must fit the spread of these."""
+    """The sheet's fields are not printed, nor how many: as means of four, its numbers must fit
+    the spread of these.
+    """
     found = {}
     for n in PRINTED:
         stimulus, fields = (
@@ -66,7 +71,9 @@ def test_response_error_falls_with_the_size():
 
 @pytest.mark.slow
 def test_training_at_a_large_gain_comes_to_the_bump_of_signs():
-    """N = 100, gain 100, ξ = (0.3, 0.7): 0.4 to 0.5 % from the closed form, most of which is noise of training."""
+    """N = 100, gain 100, ξ = (0.3, 0.7): 0.4 to 0.5 % from the closed form, most of which is
+    noise of training.
+    """
     xis, signs = (0.3, 0.7), lf.marginals.TwoPoint()
     task = lf.Discrimination(*(lf.stimuli.NLGP((100,), xi=xi, gain=100.0) for xi in xis))
     bump = lf.theory.hypercube_bump(
@@ -92,8 +99,8 @@ def test_training_at_a_large_gain_comes_to_the_bump_of_signs():
             np.roll(w * np.sign(w[site]), -site) / np.linalg.norm(bump)
             - bump / np.linalg.norm(bump)
         )
-    # Members have noise of their own: products of two members' deviations hold what is systematic alone. Its sum over
-    # 100 sites and 6 pairs has a standard error of about noise²/√(100 · 6).
+    # Members have noise of their own: products of two members' deviations hold what is systematic
+    # alone. Its sum over 100 sites and 6 pairs has a standard error of about noise²/√(100 · 6).
     products = [off[i] @ off[j] for i in range(4) for j in range(i)]
     noise = np.mean([one @ one for one in off])
     assert np.mean(products) < 0.004**2 + 3 * noise / np.sqrt(600)
@@ -110,8 +117,9 @@ def descend(flow, start, rate, steps):
 
 @pytest.mark.slow
 def test_effective_flow_meets_training_early_on_as_the_size_grows():
-    # At the flow time 0.1. Two trainings from the same fields on other draws: their noise is not correlated, so that
-    # the mean product of both distances from the theory is the square of what is systematic.
+    # At the flow time 0.1. Two trainings from the same fields on other draws: their noise is not
+    # correlated, so that the mean product of both distances from the theory is the square of what
+    # is systematic.
     settings = {
         "estimator": "orbit",
         "batch": 2000,
@@ -146,7 +154,8 @@ def test_effective_flow_meets_training_early_on_as_the_size_grows():
     error = np.sqrt(effective)
     assert -1.4 < slope(SIZES, error) < -0.6
     assert error[0] > 0.03 and error[-1] < 0.03
-    # The exact flow is met at every size: what is left, (8 members × N sites) products of two noises, is nothing.
+    # The exact flow is met at every size: what is left, (8 members × N sites) products of two
+    # noises, is nothing.
     for left, spread, n in zip(exact, noise, SIZES, strict=True):
         assert abs(left) < 5 * spread**2 / 2 / np.sqrt(8 * n / 4) + 1e-5
 
@@ -170,12 +179,14 @@ def test_linear_response_is_met_throughout_training_on_gaussian_data():
         )
         errors.append(np.sqrt(square.mean(axis=0))[1:])
     errors = np.array(errors)  # (batch, time)
-    # From the first record to the last it is noise: it falls as the root of the batch. 30 members × 8 sites tell a
-    # root mean square to 5 % (but slow modes are shared by the sites: 10 %), the slope over a factor of 64 to 0.03.
+    # From the first record to the last it is noise: it falls as the root of the batch. 30 members ×
+    # 8 sites tell a root mean square to 5 % (but slow modes are shared by the sites: 10 %), the
+    # slope over a factor of 64 to 0.03.
     for time in range(errors.shape[1]):
         assert abs(slope(batches, errors[:, time]) + 0.5) < 0.15
     assert errors[-1].max() < 0.03
-    # The power: the response of another law, or the flow at another speed, leaves an error that no batch takes away.
+    # The power: the response of another law, or the flow at another speed, leaves an error that no
+    # batch takes away.
     wrong = lf.solve(
         task, lf.theory.LinearResponse(), network=network, members=30, times=1.1 * runs[0].times
     )

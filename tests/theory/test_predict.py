@@ -1,4 +1,6 @@
-"""Predictions: verdicts on both sides of the border, where kurtosis alone is wrong, and where nothing can be said."""
+"""Predictions: verdicts on both sides of the border, where kurtosis alone is wrong, and where
+nothing can be said.
+"""
 
 import math
 import re
@@ -124,7 +126,8 @@ def test_mistakes_are_errors_not_verdicts():
 def test_critical_kurtosis_is_where_a_flat_field_gives_way(xi):
     which = task(S.Gaussian, xi=xi)
     critical = critical_kurtosis(which)
-    # Two normals at ±m have excess kurtosis −2m⁴. Their copula has nearly the Gaussian's covariance.
+    # Two normals at ±m have excess kurtosis −2m⁴. Their copula has nearly the Gaussian's
+    # covariance.
     for share, unstable in ((0.7, False), (1.3, True)):
         law = NormalMixture((-share * critical / 2) ** 0.25)
         stimuli = [S.Copula((40,), xi=one, marginal_law=law) for one in xi]
@@ -172,7 +175,8 @@ def test_critical_kurtosis_of_the_paper_settings():
 
 
 def test_largest_learning_rate():
-    # Gradient descent at this rate, and not at a higher one, holds the fastest mode of the Gaussian task.
+    # Gradient descent at this rate, and not at a higher one, holds the fastest mode of the Gaussian
+    # task.
     which = task(S.SinglePulse, (12,), shortest=(1, 3), longest=(2, 4))
     rate = predict(which).largest_rate
     network = lf.networks.SingleNeuron()

@@ -1,4 +1,6 @@
-"""`solve`: axes and starts of `train`, closed forms, symmetries, events, and one program for all numbers."""
+"""`solve`: axes and starts of `train`, closed forms, symmetries, events, and one program for all
+numbers.
+"""
 
 import functools
 import inspect
@@ -48,7 +50,7 @@ def random_fields(count=3, seed=0):
     return np.random.default_rng(seed).normal(scale=0.3, size=(count, 1, N))
 
 
-# -- the axes and the start of `train` ----------------------------------------------------------------------------
+# -- the axes and the start of `train` -------------------------------------------------------------
 
 
 def small_run(**changes):
@@ -148,7 +150,7 @@ def _fresh(code):
     return done.stdout
 
 
-# -- closed forms and symmetries ----------------------------------------------------------------------------------
+# -- closed forms and symmetries -------------------------------------------------------------------
 
 
 def modes():
@@ -211,7 +213,7 @@ def test_both_solvers_agree():
     assert (stiff.weights != explicit.weights).any()
 
 
-# -- ensembles ----------------------------------------------------------------------------------------------------
+# -- ensembles -------------------------------------------------------------------------------------
 
 
 def test_members_of_a_sweep_are_those_solved_one_by_one():
@@ -226,7 +228,8 @@ def test_members_of_a_sweep_are_those_solved_one_by_one():
 
 
 def test_more_members_than_fit_a_chunk(monkeypatch):
-    # Chunks of three: the program of the other tests here. The last of seven members has copies beside it.
+    # Chunks of three: the program of the other tests here. The last of seven members has copies
+    # beside it.
     monkeypatch.setattr(_integrate, "CHUNK_MEMBERS", 3)
     start = random_fields(7)
     before = _ensemble.TRACES["solve"] if usual() else 0
@@ -283,7 +286,7 @@ def test_dense_and_fourier_covariances_give_one_flow(monkeypatch):
     assert found.to_xarray().weights.dims == ("member", "time", "neuron", "x0", "x1")
 
 
-# -- events -------------------------------------------------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------
 
 
 class Constant(base.Response):
@@ -357,7 +360,8 @@ def test_onset_and_rest_are_those_of_the_closed_form():
 
         onset = crossing(ipr > level, lambda t, at=at: ipr_of(at(t)[0]) - level)
         calm = crossing(speed <= rest, lambda t, at=at: np.log(at(t)[1] / rest))
-        # Records that begin later show the way from the start, but not that the second was spread out on it.
+        # Records that begin later show the way from the start, but not that the second was spread
+        # out on it.
         for one in (found, later) if m != 1 else (found,):
             np.testing.assert_allclose(one.events["onset"][m], onset, rtol=1e-5, atol=1e-9)
             np.testing.assert_allclose(one.events["rest"][m], calm, rtol=1e-4)
@@ -450,7 +454,7 @@ def test_a_member_that_runs_away_spoils_no_other():
     assert np.isnan(found.events["rest"][1]) and np.isnan(found.events["onset"][1])
 
 
-# -- refusals -----------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 three = np.array([0.9, 1.1, 1.3])
 REFUSED = {

@@ -31,13 +31,17 @@ def seed(request):
 
 @pytest.fixture
 def key(seed):
-    """A key of the test's own, of the kind that training uses: it compiles in a third of the time."""
+    """A key of the test's own, of the kind that training uses: it compiles in a third of the
+    time.
+    """
     return make_key(seed)
 
 
 @pytest.fixture
 def offer():
-    """A function that offers a population gradient to `train(estimator="exact")`, until the test is over."""
+    """A function that offers a population gradient to `train(estimator="exact")`, until the test
+    is over.
+    """
     lf.theory.best_for  # noqa: B018  all theories are known before they are put aside
     known = _registry.CLASSES["theory"]
     before = dict(known)

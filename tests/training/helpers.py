@@ -1,4 +1,6 @@
-"""What the tests of training share: scores, runs that stand still, and training written out by hand."""
+"""What the tests of training share: scores, runs that stand still, and training written out by
+hand.
+"""
 
 import functools
 
@@ -13,12 +15,15 @@ from localfields.training.estimators import class_counts, sampled
 
 SIGMAS = 5.0
 
-# A learning rate so small that weights stay where they start, and their differences are gradients to seven digits.
+# A learning rate so small that weights stay where they start, and their differences are gradients
+# to seven digits.
 STILL = 1e-9
 
 
 def z_scores(values, expected):
-    """Standard errors between the mean over the first axis and what is expected; the error is measured."""
+    """Standard errors between the mean over the first axis and what is expected; the error is
+    measured.
+    """
     values = np.asarray(values)
     error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
     return (values.mean(axis=0) - expected) / error
@@ -42,8 +47,8 @@ def gaussians(shape=(8,), **values):
 def run(task=None, network=None, **changes):
     """A small run: one neuron on Gaussian data, three members, ten draws a step.
 
-    Most of what a test of training takes is compiling. Runs that differ only in numbers, or in what is recorded,
-    share a program.
+    Most of what a test of training takes is compiling. Runs that differ only in numbers, or in what
+    is recorded, share a program.
     """
     record = {
         name: changes.pop(name, usual)
@@ -57,7 +62,9 @@ def run(task=None, network=None, **changes):
 
 
 def gradients_on_the_spot(task, network, **changes):
-    """The gradients of many steps at one and the same point, each (member, step, …), and the run they are from."""
+    """The gradients of many steps at one and the same point, each (member, step, …), and the run
+    they are from.
+    """
     standing = run(task, network, learning_rate=STILL, every=1, **changes)
     parameters = {
         name: standing.series[name] for name in engine.PARAMETERS if name in standing.series
@@ -71,7 +78,9 @@ def _gradient(task, network, params, key, counts):
 
 
 def trained_by_hand(task, network, *, seed, member, steps, batch, change):
-    """Weights after every step of one member, from the same draws, updated by `change(gradient, params, step)`."""
+    """Weights after every step of one member, from the same draws, updated by `change(gradient,
+    params, step)`.
+    """
     params = network.initial(member_keys(seed, member + 1, 1)[member], task.shape, task.outputs)
     key = member_keys(seed, member + 1, 0)[member]
     found = [params["weights"]]

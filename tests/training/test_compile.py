@@ -1,4 +1,6 @@
-"""Sweeping a number compiles nothing: neither by giving another value, nor another array of values."""
+"""Sweeping a number compiles nothing: neither by giving another value, nor another array of
+values.
+"""
 
 import contextlib
 

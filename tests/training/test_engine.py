@@ -1,4 +1,6 @@
-"""The engine: reruns, ensembles, records, outcomes, cancelling, resting, optimizers and schedules."""
+"""The engine: reruns, ensembles, records, outcomes, cancelling, resting, optimizers and
+schedules.
+"""
 
 import functools
 import json
@@ -27,7 +29,7 @@ def every_record(monkeypatch):
     monkeypatch.setattr(loop, "POLL_INTERVAL", 0.0)
 
 
-# -- the same again ---------------------------------------------------------------------------------------------
+# -- the same again --------------------------------------------------------------------------------
 
 
 def test_reruns_are_bit_identical(seed):
@@ -113,7 +115,7 @@ def test_initial_fields_are_given(seed):
     np.testing.assert_array_equal(own.weights[0], common.weights[0])
 
 
-# -- members that go wrong --------------------------------------------------------------------------------------
+# -- members that go wrong -------------------------------------------------------------------------
 
 
 def test_a_diverging_member_says_so_and_spoils_no_other(seed):
@@ -205,7 +207,7 @@ def test_a_member_that_meets_nan_stops_there(faulty, seed):
         np.testing.assert_array_equal(found.weights[member], without.weights[member])
 
 
-# -- cancel, rest, progress -------------------------------------------------------------------------------------
+# -- cancel, rest, progress ------------------------------------------------------------------------
 
 
 def check_prefix(stopped, whole, records):
@@ -303,7 +305,7 @@ def test_rest_waits_for_every_member_and_knows_the_schedule(offer):
     np.testing.assert_array_equal(found.steps, scheduled.steps)
 
 
-# -- records ----------------------------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", ((8,), (3, 4)), ids=str)
@@ -415,7 +417,7 @@ def test_single_precision_is_the_default(seed):
     assert found.experiment["method"]["learning_rate"] == 0.05
 
 
-# -- optimizers and schedules -----------------------------------------------------------------------------------
+# -- optimizers and schedules ----------------------------------------------------------------------
 
 OPTIMIZERS = {
     "adam": ("adam", lambda rate: optax.adam(rate)),

@@ -22,7 +22,7 @@ from localfields.training.estimators import (
 
 from .helpers import SIGMAS, gaussians, ising, run, worst, z_scores
 
-# -- all shifts of a draw ---------------------------------------------------------------------------------------
+# -- all shifts of a draw --------------------------------------------------------------------------
 
 
 def brute_force(weights, x, shape):
@@ -58,11 +58,12 @@ def test_a_large_lattice_takes_the_fourier_path(rng):
     )
 
 
-# -- the same expectation with less variance -------------------------------------------------------------------
+# -- the same expectation with less variance -------------------------------------------------------
 
-# That `orbit` averages over all shifts and signs of its draws is tested exactly, for every network, in
-# tests/networks; that stimuli have the symmetries they declare, for every stimulus, in tests/laws. Together they give
-# the expectation. Two pairs of stimuli are left to show it at work, and the variance.
+# That `orbit` averages over all shifts and signs of its draws is tested exactly, for every network,
+# in tests/networks; that stimuli have the symmetries they declare, for every stimulus, in
+# tests/laws. Together they give the expectation. Two pairs of stimuli are left to show it at work,
+# and the variance.
 SYMMETRIC = {
     "ring": [lf.stimuli.Ising((12,), coupling=j) for j in (0.3, 0.7)],
     "torus": [lf.stimuli.Kur((4, 6), xi=xi, k=10.0, kernel="periodized") for xi in (0.6, 1.2)],
@@ -80,7 +81,9 @@ NETWORKS = {
 
 @functools.cache
 def compiled(network, shape):
-    """Gradients of one network by both estimators, for draws given in place of a key: one program for all stimuli."""
+    """Gradients of one network by both estimators, for draws given in place of a key: one
+    program for all stimuli.
+    """
     task = lf.Discrimination(*[lf.stimuli.Gaussian(shape, xi=0.5)] * 2, l2=0.1)
 
     @jax.jit
@@ -127,7 +130,8 @@ def test_orbit_has_the_same_mean_and_less_variance(lattice, name, key, draws_are
 
 
 def test_orbit_of_stimuli_without_symmetry_would_be_caught(key, draws_are_keys):
-    # The power of the test above: a Gaussian with a mean, a pulse that is on or off, blocks with fixed borders.
+    # The power of the test above: a Gaussian with a mean, a pulse that is on or off, blocks with
+    # fixed borders.
     asymmetric = {
         "mean": [lf.stimuli.Gaussian((12,), xi=xi, offset=0.3) for xi in (0.6, 1.2)],
         "pulse": [lf.stimuli.SinglePulse((12,), n, n, coding="zero-one") for n in (2, 4)],
@@ -165,25 +169,30 @@ def test_orbit_is_refused_without_symmetry(stimulus, words):
 
 
 def test_shared_and_independent_are_one_estimator():
-    # They differ in who sees which draws. Through `train`, all are held against exact gradients elsewhere.
+    # They differ in who sees which draws. Through `train`, all are held against exact gradients
+    # elsewhere.
     known = {"independent": sampled, "shared": sampled, "orbit": orbit, "exact": estimators.exact}
     assert known == {name: one for name, one in estimators.ESTIMATORS.items() if name != "epochs"}
 
 
-# -- what is known beforehand of one neuron ----------------------------------------------------------------------
+# -- what is known beforehand of one neuron --------------------------------------------------------
 
 NEURON = NETWORKS["neuron"]
 
 
 def shift_average(x, shape):
-    """Mean over draws and sites of x_i x_{i+d}: the covariance row that a set of draws has on its orbit."""
+    """Mean over draws and sites of x_i x_{i+d}: the covariance row that a set of draws has on
+    its orbit.
+    """
     transform = np.fft.fftn(x.reshape(-1, *shape), axes=range(1, len(shape) + 1))
     return np.fft.ifftn((np.abs(transform) ** 2).mean(axis=0)).real / np.prod(shape)
 
 
 @functools.cache
 def three_classes(shape):
-    """`orbit` of a task of three classes, compiled: with and without what is known, two programs."""
+    """`orbit` of a task of three classes, compiled: with and without what is known, two
+    programs.
+    """
     stimuli = [lf.stimuli.Gaussian(shape, xi=xi, kernel="periodized") for xi in (0.5, 0.8, 1.2)]
     task = lf.Discrimination(
         *stimuli, labels=(-1.5, 0.0, 0.7), proportions=(0.2, 0.3, 0.5), l1=0.1, l2=0.2
@@ -196,7 +205,8 @@ def three_classes(shape):
 @pytest.mark.parametrize("trust", (0.0, 0.4, 1.0))
 @pytest.mark.parametrize("shape", ((12,), (4, 6), (16, 17)), ids=str)
 def test_knowing_what_the_draws_say_changes_nothing(shape, trust, rng, draws_are_keys):
-    # Where the covariance is the one that the draws happen to have, both ways are one sum in another order.
+    # Where the covariance is the one that the draws happen to have, both ways are one sum in
+    # another order.
     estimate = three_classes(shape)
     draws = list(rng.normal(size=(3, 5, np.prod(shape))))
     params = {"weights": rng.normal(size=(1, np.prod(shape)))}
@@ -218,7 +228,9 @@ def test_knowing_what_the_draws_say_changes_nothing(shape, trust, rng, draws_are
 
 @functools.cache
 def neuron_gradients(shape):
-    """Gradients of one neuron by `orbit`, with or without what is known: two programs for all stimuli."""
+    """Gradients of one neuron by `orbit`, with or without what is known: two programs for all
+    stimuli.
+    """
     task = lf.Discrimination(*[lf.stimuli.Gaussian(shape, xi=0.5)] * 2, labels=(-0.5, 1.0))
 
     @jax.jit
@@ -238,8 +250,9 @@ def knowledge(stimuli, factor=1.0):
 
 @pytest.mark.parametrize("lattice", SYMMETRIC)
 def test_what_is_known_changes_no_mean(lattice, key, draws_are_keys):
-    # With the covariance that the draws have, nothing changes at all (above); that stimuli have the covariance they
-    # declare is tested in tests/laws. What is left: what is taken off must not depend on the draws.
+    # With the covariance that the draws have, nothing changes at all (above); that stimuli have the
+    # covariance they declare is tested in tests/laws. What is left: what is taken off must not
+    # depend on the draws.
     stimuli = SYMMETRIC[lattice]
     for_params, for_draws = jax.random.split(key)
     shape, draws = stimuli[0].shape, drawn(stimuli, for_draws, 4 * SAMPLES)
@@ -366,7 +379,7 @@ def test_every_member_has_its_own_covariance(seed):
     assert np.abs(again.weights[0] - together.weights[0]).max() > 1e-3
 
 
-# -- who sees which draws ---------------------------------------------------------------------------------------
+# -- who sees which draws --------------------------------------------------------------------------
 
 
 def test_shared_members_see_the_same_draws(seed):
@@ -386,7 +399,7 @@ def test_shared_members_differ_by_what_is_swept(seed):
     assert not np.array_equal(swept.final[0], swept.final[1])
 
 
-# -- counts -----------------------------------------------------------------------------------------------------
+# -- counts ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -449,7 +462,7 @@ def test_a_batch_is_drawn_without_waste(monkeypatch):
         assert asked == [2, 5]
 
 
-# -- the exact population gradient ------------------------------------------------------------------------------
+# -- the exact population gradient -----------------------------------------------------------------
 
 CENTER = np.cos(np.arange(8.0))
 RATES = np.linspace(0.5, 2.0, 8)

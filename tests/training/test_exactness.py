@@ -1,4 +1,6 @@
-"""The trainer against what is known exactly: a quadratic loss, Gaussian data, and enumerated spins."""
+"""The trainer against what is known exactly: a quadratic loss, Gaussian data, and enumerated
+spins.
+"""
 
 import itertools
 
@@ -22,11 +24,12 @@ from .helpers import (
     z_scores,
 )
 
-# -- a quadratic loss: mean and variance over members at every time ---------------------------------------------
+# -- a quadratic loss: mean and variance over members at every time --------------------------------
 #
-# With the identity as activation the output is φ·θ, linear in the parameters, with features φ of the input. Draws are
-# fresh at each step and independent of θ, so that E θ follows plain gradient descent on the population loss exactly,
-# and for Gaussian data the covariance of θ obeys a recursion of its own.
+# With the identity as activation the output is φ·θ, linear in the parameters, with features φ of
+# the input. Draws are fresh at each step and independent of θ, so that E θ follows plain gradient
+# descent on the population loss exactly, and for Gaussian data the covariance of θ obeys a
+# recursion of its own.
 
 RATE, STEPS, BATCH, MEMBERS = 0.05, 20, 10, 2000
 
@@ -54,7 +57,9 @@ def features(task, network):
 
 
 def closed_form(task, network, start, rate=RATE, batch=BATCH, factor=2.0):
-    """Mean and variance of θ after every step, each (time, parameter). A factor of 1 would be the loss with a ½."""
+    """Mean and variance of θ after every step, each (time, parameter). A factor of 1 would be
+    the loss with a ½.
+    """
     p, penalized = features(task, network)
     decay, push, classes = factor * task.l2 * np.diag(penalized.astype(float)), 0.0, []
     for c, stimulus in enumerate(task.stimuli):
@@ -171,7 +176,7 @@ def test_a_trainer_that_reuses_its_batch_is_caught(reuse, key):
     assert max(scores) > SIGMAS if reuse else max(scores) < SIGMAS
 
 
-# -- one ReLU neuron: the mean gradient on Gaussian data and on spins, by every estimator -----------------------
+# -- one ReLU neuron: the mean gradient on Gaussian data and on spins, by every estimator ----------
 
 ESTIMATORS = ("independent", "shared", "orbit")
 
@@ -296,7 +301,9 @@ def test_gradient_loss_and_accuracy_on_spins(estimator, seed):
 
 
 def check_held_out(task, standing):
-    """Loss and accuracy of the records against enumeration; every record has draws of its own, seen by all members."""
+    """Loss and accuracy of the records against enumeration; every record has draws of its own,
+    seen by all members.
+    """
     zero, one = task.stimuli
     both = second_moments(zero)[1] + second_moments(one)[1]
     loss = 0.5 - W9 @ ising_f(one, W9) + W9 @ both @ W9 / 4
@@ -319,7 +326,8 @@ def check_held_out(task, standing):
 
 @pytest.mark.parametrize("estimator", ("independent", "shared"))
 def test_what_is_held_out_was_not_trained_on(estimator, seed):
-    # As many held-out draws as a batch has: if they were a batch, its loss would go with its gradient along w.
+    # As many held-out draws as a batch has: if they were a batch, its loss would go with its
+    # gradient along w.
     task, network, w = gaussians(), lf.networks.SingleNeuron(), 0.5 * np.cos(np.arange(8.0))
     settings = {
         "members": 3,
@@ -373,7 +381,7 @@ def freshness(noise):
     return max(found)
 
 
-# -- another loss, labels and network on spins -------------------------------------------------------------------
+# -- another loss, labels and network on spins -----------------------------------------------------
 
 
 def population_loss(task, network, priors, params):

@@ -151,7 +151,8 @@ def test_gradient_equals_the_one_of_the_same_draws(kind, activation, loss, reque
 
     wanted_loss, wanted = jax.jit(jax.value_and_grad(expected))(weights)
     scale = float(jnp.abs(wanted).max())
-    # White normals that round to another float16 move a gradient by 1e-5; a root of 11 bits, not 22, by 1e-4.
+    # White normals that round to another float16 move a gradient by 1e-5; a root of 11 bits, not
+    # 22, by 1e-4.
     assert abs(float(found_loss - wanted_loss)) < 3e-5
     assert float(jnp.abs(found["weights"] - wanted).max()) < 3e-5 * scale
     for factor in (0.5, 0.999, 1.001, 2.0):

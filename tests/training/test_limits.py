@@ -1,4 +1,6 @@
-"""Limits: the error falls with the learning rate, and the noise with the batch, at the predicted order."""
+"""Limits: the error falls with the learning rate, and the noise with the batch, at the predicted
+order.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -92,7 +94,8 @@ def test_noise_falls_with_the_batch(seed):
 
 
 def test_noise_grows_with_the_learning_rate(seed):
-    # At equal flow time the variance is of first order in the rate: steps of size ε², and 1/ε of them.
+    # At equal flow time the variance is of first order in the rate: steps of size ε², and 1/ε of
+    # them.
     rates = np.array([0.01, 0.02, 0.04, 0.08])
     start = 0.3 * np.cos(np.arange(8.0))[None]
     spread = []

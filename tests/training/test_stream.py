@@ -1,4 +1,6 @@
-"""Training on data: every sample once an epoch, from memory or from a file; draws that never see the whole file."""
+"""Training on data: every sample once an epoch, from memory or from a file; draws that never see
+the whole file.
+"""
 
 import itertools
 
@@ -18,7 +20,9 @@ BATCH = 4  # two a class: neither seven nor five rows end with a batch
 
 
 def marked(tmp_path, where):
-    """Two classes in which every row has a site of its own, so that a gradient tells which rows it saw."""
+    """Two classes in which every row has a site of its own, so that a gradient tells which rows
+    it saw.
+    """
     whole = np.eye(SITES)
     parts = whole[: ROWS[0]], whole[ROWS[0] :]
     if where == "file":
@@ -30,7 +34,9 @@ def marked(tmp_path, where):
 
 @pytest.fixture(params=["held", "file"])
 def where(request, monkeypatch):
-    """Rows that are held, or rows of a file of which two at most are held and few brought at a time."""
+    """Rows that are held, or rows of a file of which two at most are held and few brought at a
+    time.
+    """
     if request.param == "file":
         monkeypatch.setattr(room, "LARGEST_HELD", 2 * SITES * 8)
         monkeypatch.setattr(room, "POOL", 2 * SITES * 8)
@@ -86,7 +92,9 @@ def test_every_sample_is_seen_once_an_epoch(tmp_path, where):
 
 
 def test_epochs_end_exactly_where_rows_do(tmp_path, where):
-    """With a batch that divides the rows, each epoch is a permutation, and another one each time."""
+    """With a batch that divides the rows, each epoch is a permutation, and another one each
+    time.
+    """
     data = np.eye(8)
     if where == "file":
         np.save(tmp_path / "a.npy", data)
@@ -137,10 +145,11 @@ def test_fresh_draws_of_streamed_rows_are_uniform(tmp_path, where):
 
 
 def seen_rows_and_shifts(run, amplitudes):
-    """Row and shift of the one draw of each class in every step: (step, 4) of row, shift, row, shift.
+    """Row and shift of the one draw of each class in every step: (step, 4) of row, shift, row,
+    shift.
 
-    Row r of class c has `amplitudes[c][r]` at its first site and zeros elsewhere, and w = ½ throughout, so that a draw
-    moves the weight of one site, by an amount that tells the row.
+    Row r of class c has `amplitudes[c][r]` at its first site and zeros elsewhere, and w = ½
+    throughout, so that a draw moves the weight of one site, by an amount that tells the row.
     """
     num = len(amplitudes[0])
     of_class = [a * (a / 2 - label) for label, a in enumerate(amplitudes)]  # ½ · 2(h − y) x
@@ -159,7 +168,9 @@ LITTLE = 1e-9  # a learning rate that leaves weights where they are
 
 @pytest.mark.parametrize("estimator", ["epochs", "independent", "shared"])
 def test_rows_and_shifts_of_all_classes_are_independent(tmp_path, where, estimator):
-    """As many rows in each class as sites: any two draws from one generator would be equal, step by step."""
+    """As many rows in each class as sites: any two draws from one generator would be equal, step
+    by step.
+    """
     num, steps = 5, 400
     amplitudes = 1.01 + 0.17 * np.arange(num), 1.05 + 0.19 * np.arange(num)
     data = [np.pad(a[:, None], ((0, 0), (0, num - 1))) for a in amplitudes]

@@ -1,4 +1,6 @@
-"""A user's file: every form in which a constructor can be called, all of them right. Type checkers must accept it."""
+"""A user's file: every form in which a constructor can be called, all of them right. Type
+checkers must accept it.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,8 @@ from localfields.networks import Committee, GatedLinear, SingleNeuron, TwoLayer,
 from localfields.stimuli.preprocess import Center, LowPass, Scale, Whiten
 from localfields.theory import BestKnown, EffectiveFlow, ErfCommittee, ExactIsing, LinearResponse
 
-# A lattice is a bare number, a tuple, a list or an array; a number is an int, a float, or an array to sweep.
+# A lattice is a bare number, a tuple, a list or an array; a number is an int, a float, or an array
+# to sweep.
 stimuli.Ising()
 stimuli.Ising(40)
 stimuli.Ising((40,), 0.7)

@@ -1,4 +1,6 @@
-"""A user's file in which every line marked WRONG is a mistake that type checkers must see, and no other line is."""
+"""A user's file in which every line marked WRONG is a mistake that type checkers must see, and
+no other line is.
+"""
 
 import localfields as lf
 from localfields import stimuli

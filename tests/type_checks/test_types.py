@@ -1,7 +1,8 @@
-"""Type checkers in a user's files: what is right is accepted, mistakes are seen, and signatures are those of Python.
+"""Type checkers in a user's files: what is right is accepted, mistakes are seen, and signatures are
+those of Python.
 
-The files are `calls.py`, `mistakes.py`, the Python blocks of every page, and a file that asks pyright for the signature
-of every class.
+The files are `calls.py`, `mistakes.py`, the Python blocks of every page, and a file that asks
+pyright for the signature of every class.
 """
 
 import doctest
@@ -32,7 +33,8 @@ PYRIGHT = {
     "pythonVersion": "3.11",
     "extraPaths": [str(ROOT / "src")],
 }
-# Other libraries are not followed, except those whose types are in our signatures: that saves most of the time.
+# Other libraries are not followed, except those whose types are in our signatures: that saves most
+# of the time.
 MYPY = """[mypy]
 follow_imports = silent
 python_version = 3.11

@@ -117,7 +117,7 @@ def _import_modules(modules: tuple[tuple[str, str], ...]) -> None:
             location.loader.exec_module(sys.modules[name])
 
 
-# -- clusters ----------------------------------------------------------------------------------------
+# -- clusters --------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,7 +49,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(
-                f"{path} has {path.stat().st_size} bytes; an experiment's file may have {MAX_BYTES}."
+                f"{path} has {path.stat().st_size} bytes; at most {MAX_BYTES} are read."
             )
         text = path.read_text(encoding="utf-8")
         plain = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)

@@ -1,4 +1,6 @@
-"""Measured assumptions: the estimators against closed forms and quadrature, the effective error against tables."""
+"""Measured assumptions: the estimators against closed forms and quadrature, the effective error
+against tables.
+"""
 
 import dataclasses
 import math
@@ -61,7 +63,7 @@ def binned(quantile, function, fine=4000):
     return function(quantile(u)).reshape(BINS, fine).mean(axis=1)
 
 
-# -- the estimators ---------------------------------------------------------------------------------------------
+# -- the estimators --------------------------------------------------------------------------------
 
 
 def test_square_is_unbiased_and_its_error_right():
@@ -135,7 +137,7 @@ def test_what_fails_is_found_to_fail(monkeypatch):
             assert f"contradict what is declared: {name}" in repr(check)
 
 
-# -- S1: dependence against distance ----------------------------------------------------------------------------
+# -- S1: dependence against distance ---------------------------------------------------------------
 
 
 def bounded(x):
@@ -168,7 +170,9 @@ def test_dependence_of_copulas(stimulus):
 
 @pytest.mark.parametrize("nu", [3.0, 8.0])
 def test_far_dependence_of_a_scale_mixture(nu):
-    """Given the common scale two uncorrelated sites are independent: the covariance is that of the conditional mean."""
+    """Given the common scale two uncorrelated sites are independent: the covariance is that of
+    the conditional mean.
+    """
     check = check_stimulus(StudentT(20, xi=1.5, nu=nu))
     chi = scipy.stats.chi2(nu).ppf((np.arange(20_000) + 0.5) / 20_000)
     nodes, weights = np.polynomial.hermite_e.hermegauss(200)
@@ -182,7 +186,9 @@ def test_far_dependence_of_a_scale_mixture(nu):
 
 
 def test_far_dependence_of_a_shell():
-    """Two orthogonal coordinates of a sphere: a radius ρ with ρ²/D ~ Beta(1, D/2 − 1), and an angle."""
+    """Two orthogonal coordinates of a sphere: a radius ρ with ρ²/D ~ Beta(1, D/2 − 1), and an
+    angle.
+    """
     dimension = 20
     check = check_stimulus(EllipticalShell(dimension, xi=1))
     v = (np.arange(4000) + 0.5) / 4000
@@ -203,12 +209,14 @@ def test_pulses_are_tied_by_correlation():
     assert check.far_dependence.value == 0  # sizes of signs say nothing
 
 
-# -- A1 and A2 --------------------------------------------------------------------------------------------------
+# -- A1 and A2 -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gain", [1.0, 3.0])
 def test_conditional_mean_of_nlgp(gain):
-    """E[erf(gZ_j)|Z_i = z] = erf(g r z/√(1 + 2g²(1 − r²))), less the linear form, averaged over each bin."""
+    """E[erf(gZ_j)|Z_i = z] = erf(g r z/√(1 + 2g²(1 − r²))), less the linear form, averaged over
+    each bin.
+    """
     stimulus = NLGP(20, xi=2, gain=gain)
     check = check_stimulus(stimulus)
     r, row = stimulus.latent_correlation(), stimulus.covariance()
@@ -235,7 +243,9 @@ def test_conditional_mean_of_nlgp(gain):
 
 @pytest.mark.parametrize("law", ["student", "shell"])
 def test_conditional_covariance_of_elliptical_laws(law):
-    """Cov[X|X_i = x] is the form times (ν − 2 + x²)/(ν − 1) for Student's t, times (D − x²)/(D − 1) on a shell."""
+    """Cov[X|X_i = x] is the form times (ν − 2 + x²)/(ν − 1) for Student's t, times (D − x²)/(D −
+    1) on a shell.
+    """
     if law == "student":
         stimulus, scale = StudentT(20, xi=2, nu=8), 1 / 7
         quantile = lambda u: scipy.stats.t(8).ppf(u) * math.sqrt(6 / 8)  # noqa: E731
@@ -251,7 +261,9 @@ def test_conditional_covariance_of_elliptical_laws(law):
 
 
 def test_other_scales_and_lattices():
-    """Nothing depends on the scale of the data: the forms divide by σ², which the paper's printed ones do not."""
+    """Nothing depends on the scale of the data: the forms divide by σ², which the paper's
+    printed ones do not.
+    """
     row = NLGP(20, xi=1.5, gain=1).covariance()
     plain, scaled = (
         check_stimulus(Gaussian(20, kernel=row, scale=s), num=20_000) for s in (1.0, 3.0)
@@ -272,16 +284,18 @@ def test_table():
         assert name in text
 
 
-# -- the effective response -------------------------------------------------------------------------------------
+# -- the effective response ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "size, effective, linear", [(40, "0.043", "0.059"), (100, "0.015", "0.023")]
 )
 def test_error_on_ising(size, effective, linear):
-    """Random fields, J = 0.7: about 2/N, the Gaussian response's half as large again. Of bumps it is the same at any N.
+    """Random fields, J = 0.7: about 2/N, the Gaussian response's half as large again. Of bumps it
+    is the same at any N.
 
-    Other sizes are in `test_limits.py`; the sheet's random fields are others, so that its means must fit their spread.
+    Other sizes are in `test_limits.py`; the sheet's random fields are others, so that its means
+    must fit their spread.
     """
     fields = along([*(bump(size, width) for width in (0.5, 1, 2, 4)), *random_fields(size)])
     check = check_trajectory(fields, Ising(size, coupling=0.7), num=1000)
@@ -323,7 +337,9 @@ def test_error_on_copulas(stimulus, scattered, localized):
 
 
 def test_draws_agree_with_the_exact_response(monkeypatch):
-    """The path by draws, where the answer is known; half or twice the response would be off by about one."""
+    """The path by draws, where the answer is known; half or twice the response would be off by
+    about one.
+    """
     fields = along([*random_fields(40, 4), *(bump(40, width) for width in (0.5, 1, 2, 4))])
     exact = check_trajectory(fields, Ising(40), num=1000)
     monkeypatch.setattr(validity, "_known_response", lambda stimulus: None)
@@ -365,7 +381,7 @@ def test_marginal_from_samples(monkeypatch):
     np.testing.assert_allclose(sampled.error, exact.error, atol=1e-3)
 
 
-# -- A3 ---------------------------------------------------------------------------------------------------------
+# -- A3 --------------------------------------------------------------------------------------------
 
 
 def binomial_distance(count):
@@ -391,7 +407,8 @@ def test_distance_from_normal_of_independent_signs(size):
     assert check.normality[1] == pytest.approx(binomial_distance(1), abs=0.01)
     assert check.largest[0] == pytest.approx(1 / math.sqrt(size))
     np.testing.assert_allclose(check.ipr, [1 / size, 0.5])
-    # Of independent sites the excess kurtosis is the marginal's times the IPR; (1, 1) has S⁴/s⁴ either 0 or 4.
+    # Of independent sites the excess kurtosis is the marginal's times the IPR; (1, 1) has S⁴/s⁴
+    # either 0 or 4.
     assert abs(check.excess_kurtosis[1] + 1) < SIGMAS * 2 / math.sqrt(check.num)
     assert abs(check.excess_kurtosis[0] + 2 / size) < SIGMAS * math.sqrt(96 / check.num)
 
@@ -415,14 +432,16 @@ def test_a_single_site_is_no_sum():
     assert check.normality[0] == 0.5 and check.largest[0] == 1
 
 
-# -- trajectories -----------------------------------------------------------------------------------------------
+# -- trajectories ----------------------------------------------------------------------------------
 
 
 TASK = lf.Discrimination(Ising(40, coupling=0.3), Ising(40, coupling=0.7))
 
 
 def growing_bumps():
-    """Two members that turn from a random field into the bump e^(−d/2), each at a place of its own."""
+    """Two members that turn from a random field into the bump e^(−d/2), each at a place of its
+    own.
+    """
     share = np.linspace(0, 1, 21)[:, None]
     members = []
     for field, site in zip(random_fields(40, 2), (3, 17), strict=True):
@@ -456,7 +475,9 @@ def test_when_the_effective_flow_stops_being_valid():
 
 
 def test_trained_and_swept():
-    """A trajectory of `train`, with its own times a member and a coupling swept over the ensemble."""
+    """A trajectory of `train`, with its own times a member and a coupling swept over the
+    ensemble.
+    """
     task = lf.Discrimination(Ising(12, coupling=0.3), Ising(12, coupling=[0.5, 0.9]))
     run = lf.train(
         task, lf.networks.SingleNeuron(), learning_rate=[0.1, 0.2], steps=20, batch=100, members=2

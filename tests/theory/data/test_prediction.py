@@ -1,4 +1,6 @@
-"""`predict` on data: the statistics against closed forms, and verdicts against those of the laws behind the rows."""
+"""`predict` on data: the statistics against closed forms, and verdicts against those of the laws
+behind the rows.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def drawn(cls, num, seed=0, **values):
     )
 
 
-# -- what is measured ---------------------------------------------------------------------------------------------
+# -- what is measured ------------------------------------------------------------------------------
 
 
 def test_statistics_are_those_of_the_rows():
@@ -110,7 +112,9 @@ ELLIPTICAL = {
 
 @pytest.mark.parametrize("name", ELLIPTICAL)
 def test_elliptical_rows_look_alike_in_every_direction(name):
-    """Chances of true hypotheses are spread evenly: the least of 12 is above the level, and half are above a tenth."""
+    """Chances of true hypotheses are spread evenly: the least of 12 is above the level, and half
+    are above a tenth.
+    """
     heavy = name == "student t"
     chances = [
         flatness(Measurements(rows(ELLIPTICAL[name], 2000, seed)), heavy).p for seed in range(12)
@@ -120,7 +124,9 @@ def test_elliptical_rows_look_alike_in_every_direction(name):
 
 @pytest.mark.parametrize("heavy", [False, True])
 def test_other_rows_do_not(heavy):
-    """Sites of uniform law: E|X|/σ = √3/2 and E|X|/(E√|X|)² = 9/8, those of sums are nearly a normal's."""
+    """Sites of uniform law: E|X|/σ = √3/2 and E|X|/(E√|X|)² = 9/8, those of sums are nearly a
+    normal's.
+    """
     found = flatness(Measurements(rows(NLGP((SIZE,), xi=0.3, gain=1 / math.sqrt(2)), 4000)), heavy)
     assert found.p < 1e-12 and found.power > POWER
     one, many = (found.values[found.kinds.index(kind)] for kind in ("site", "constant"))
@@ -156,7 +162,9 @@ def test_likeness_of_rows_in_a_row():
 
 
 def test_checks_of_data_take_every_row_once():
-    """Drawn with replacement, the z of a true hypothesis would be √2 too large, and its chance too small."""
+    """Drawn with replacement, the z of a true hypothesis would be √2 too large, and its chance
+    too small.
+    """
     data = rows(Gaussian((SIZE,), xi=1.0), 4000)
     check = check_stimulus(data)
     assert check.num == 4000
@@ -166,7 +174,7 @@ def test_checks_of_data_take_every_row_once():
     assert np.mean(unit * np.roll(unit, 1, axis=1)) == pytest.approx(check.correlation[1], abs=5e-3)
 
 
-# -- verdicts -----------------------------------------------------------------------------------------------------
+# -- verdicts --------------------------------------------------------------------------------------
 
 CASES = {
     "gaussian": (Gaussian, {}),
@@ -239,7 +247,8 @@ def shell(num, xi, seed=0):
 
 
 def test_needed_rows_are_those_that_would_tell(monkeypatch):
-    """The response is linear, and 4000 rows show it by 17 standard errors: too few where 60 are asked for.
+    """The response is linear, and 4000 rows show it by 17 standard errors: too few where 60 are
+    asked for.
 
     Standard errors fall with the root of the rows, so that 60 of them take (60/17)² as many.
     """
@@ -278,7 +287,7 @@ def test_a_few_patterns_are_summed_over():
     assert said.evidence[1].signs_differ
 
 
-# -- assumptions that fail ----------------------------------------------------------------------------------------
+# -- assumptions that fail -------------------------------------------------------------------------
 
 
 def changed(change):

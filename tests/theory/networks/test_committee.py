@@ -40,7 +40,7 @@ def params_of(network, rng, scale=0.5):
 evaluate = jax.jit(lambda flow, params: flow(params))
 
 
-# -- loss and gradient ------------------------------------------------------------------------------------------------
+# -- loss and gradient -----------------------------------------------------------------------------
 
 TASKS = {
     "zero-one": lf.Discrimination(*GAUSSIANS[:2]),
@@ -159,7 +159,7 @@ def test_loss_is_the_formula_of_the_sheet():
         np.testing.assert_allclose(0.5 * found, expected, rtol=0, atol=1e-14)
 
 
-# -- biases, and the notes' error functions ---------------------------------------------------------------------------
+# -- biases, and the notes' error functions --------------------------------------------------------
 
 
 def bias_flow(task, network, params):
@@ -198,7 +198,9 @@ def test_notes_bias_flow_is_of_erf_without_the_root(b):
 
 
 def many_neurons(w, b, right):
-    """The notes' bias flow of the first of K neurons, labels ±1; as printed, or with the sheet's three corrections."""
+    """The notes' bias flow of the first of K neurons, labels ±1; as printed, or with the sheet's
+    three corrections.
+    """
     count, total = len(w), 0.0
     root = math.sqrt(2 / math.pi)
     for stimulus, label in zip(GAUSSIANS[:2], (-1, 1), strict=True):
@@ -232,7 +234,7 @@ def test_bias_flow_of_many_neurons():
     assert min(errors) > 1e-6 and np.median(errors) > 0.17  # the sheet's: −0.0841 against −0.0697
 
 
-# -- symmetries and limits --------------------------------------------------------------------------------------------
+# -- symmetries and limits -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("activation", SERIES_TOO)
@@ -320,7 +322,7 @@ def test_biases_that_are_not_trained(kind):
     np.testing.assert_allclose(found[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-14)
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 NLGP = lf.Discrimination(GAUSSIANS[0], lf.stimuli.NLGP((N,), xi=1.1, gain=3.0))
 PULSES = lf.Discrimination(
@@ -376,7 +378,7 @@ def test_any_law_by_its_covariance():
     assert best_for(clones, network) == lf.theory.GaussianCommittee()
 
 
-# -- against training -------------------------------------------------------------------------------------------------
+# -- against training ------------------------------------------------------------------------------
 
 KINDS = [("relu", "zero-one")]
 KINDS += [
@@ -402,7 +404,9 @@ def trained(task, network, rate, steps, every, **more):
 
 @pytest.mark.parametrize("activation, name", KINDS)
 def test_exact_training_follows_the_flow(activation, name):
-    """Steps of half the size are off by half as much, for weights, biases and loss; their extrapolation is not off."""
+    """Steps of half the size are off by half as much, for weights, biases and loss; their
+    extrapolation is not off.
+    """
     more = {} if activation == "relu" else {"bias_value": 0.3}
     task, network = TASKS[name], committee(activation, **more)
     start = start_of(network)
@@ -444,7 +448,8 @@ def test_training_on_large_batches_follows_the_closed_form(activation, hidden):
         values, expected = drawn.series[part], exact.series[part][0]
         error = values.std(axis=0, ddof=1)[1:] / math.sqrt(32)
         assert (np.abs(values.mean(axis=0) - expected)[1:] / error).max() < limit, part
-        # How much of the way each member has gone, all neurons together: 1, and a tenth more or less would be seen.
+        # How much of the way each member has gone, all neurons together: 1, and a tenth more or
+        # less would be seen.
         way = (expected - expected[0])[1:].reshape(6, -1)
         gone = ((values - expected[0])[:, 1:].reshape(32, 6, -1) * way).sum(axis=2) / (way**2).sum(
             axis=1

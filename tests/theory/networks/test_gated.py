@@ -1,4 +1,6 @@
-"""Gated linear networks: moments by enumeration and draws, w(t) against its own equation, errata."""
+"""Gated linear networks: moments by enumeration and draws, w(t) against its own equation,
+errata.
+"""
 
 import inspect
 import math
@@ -36,7 +38,7 @@ from .gate_sums import PRIOR, SPINS, STATES, TASK, N, half, loss_of, regression
 SIGMAS = 5.0
 
 
-# -- moments ----------------------------------------------------------------------------------------------------
+# -- moments ---------------------------------------------------------------------------------------
 
 x = np.arange(N)
 ONE_GATE = {
@@ -135,7 +137,9 @@ def direction_pair(covariance, cosine, rng):
 
 @pytest.mark.parametrize("cosine", [-0.95, -0.4, 0.0, 0.7, 0.999])
 def test_what_two_half_spaces_share(cosine):
-    """Contracted with the two directions, against the moments of a quadrant; across them, against its probability."""
+    """Contracted with the two directions, against the moments of a quadrant; across them,
+    against its probability.
+    """
     rng = np.random.default_rng(0)
     covariance = lf.lattice.matrix(lf.stimuli.Gaussian((N,), xi=1.1).covariance())
     v, u = direction_pair(covariance, cosine, rng)
@@ -197,7 +201,8 @@ def test_measured_gates_have_the_moments_of_the_closed_form(name):
     assert sigmas(found.groups[0], exact.second).max() < limit
     assert sigmas(found.groups[1], exact.first).max() < limit
     assert abs(found.limiting_loss - exact.limiting_loss) < limit * found.limiting_error < 0.01
-    # The power: without the part that is not proportional to Σ, and with a twentieth more of it all.
+    # The power: without the part that is not proportional to Σ, and with a twentieth more of it
+    # all.
     off = 0.5 * sum(lf.lattice.matrix(s.covariance()) for s in task.stimuli)
     g = [
         cosines(lf.lattice.matrix(s.covariance()), np.ones(6), np.eye(6)[0])[3]
@@ -229,7 +234,7 @@ def test_error_of_a_measured_loss_is_its_spread():
     assert plain.mean() < -2 * off.std(ddof=1) / math.sqrt(30)
 
 
-# -- gates that look at one site of a Gaussian copula -------------------------------------------------------------
+# -- gates that look at one site of a Gaussian copula ----------------------------------------------
 
 
 @pytest.mark.parametrize("gain, right, printed", [(0.5, ".2106", ".747"), (3.0, ".2394", ".849")])
@@ -239,7 +244,8 @@ def test_nlgp_behind_a_bump_gate(gain, right, printed):
     z = math.sqrt(2 / math.pi * math.asin(2 * gain**2 / (1 + 2 * gain**2)))
     arctangent = np.arctan(r / np.sqrt(1 / (2 * gain**2) + 1 - r**2)) / (math.pi * z)
     np.testing.assert_allclose(stimulus.site_gated_mean(), arctangent, rtol=1e-13)
-    # P(Y = 1) = ½ is part of what the notes call the input-output covariance; at the gate's own site r = 1.
+    # P(Y = 1) = ½ is part of what the notes call the input-output covariance; at the gate's own
+    # site r = 1.
     task = lf.Discrimination(stimulus.replace(xi=1.0), stimulus)
     solution = gated_solution(task, Bump(site=7), num_samples=None)
     assert sheet.rounds_to(solution.first[7], right)
@@ -280,7 +286,7 @@ def test_quadrature_of_a_copula_is_the_closed_form():
     )
 
 
-# -- learning over time -------------------------------------------------------------------------------------------
+# -- learning over time ----------------------------------------------------------------------------
 
 
 def start_of(gates, seed=0):
@@ -318,7 +324,9 @@ def test_weights_over_time(name, l2):
 
 
 def test_printed_solution_cannot_start_anywhere():
-    """Λ⁻¹ exp(−tΛ/Kτ + C) 1 + Λ⁻¹c is above its limit in every mode at all times; starts at zero are not."""
+    """Λ⁻¹ exp(−tΛ/Kτ + C) 1 + Λ⁻¹c is above its limit in every mode at all times; starts at zero
+    are not.
+    """
     solution = gated_solution(TASK, Bump())
     _, vectors = np.linalg.eigh(solution.second)
     apart = vectors.T @ (solution.weights(0.0) - solution.limit()).ravel()
@@ -359,7 +367,8 @@ def test_exclusive_gates_are_regressions_of_their_own():
     for k, fields in enumerate(solution.limit()):
         weighted = [p * opened[:, k] for p in PRIOR]
         second = sum(STATES.T @ (p[:, None] * STATES) for p in weighted)
-        # The two sites that the gate fixes are one and the same to a regression: any split of their weights will do.
+        # The two sites that the gate fixes are one and the same to a regression: any split of their
+        # weights will do.
         np.testing.assert_allclose(second @ fields, 4 * weighted[1] @ STATES, rtol=0, atol=1e-12)
         assert np.linalg.matrix_rank(second, tol=1e-9) == N - 1
 
@@ -408,7 +417,7 @@ def test_bump_gate_ends_where_a_neuron_does():
     assert solution.limiting_loss == pytest.approx(bump.loss, abs=1e-9)
 
 
-# -- against training ---------------------------------------------------------------------------------------------
+# -- against training ------------------------------------------------------------------------------
 
 
 def descended(solution, start, rate, steps, printed=False):
@@ -454,7 +463,9 @@ def test_exact_training_is_descent_on_the_closed_form():
     "estimator", [pytest.param("independent", marks=pytest.mark.slow), "orbit"]
 )
 def test_training_on_large_batches_follows_the_closed_form(estimator):
-    """The mean of a linear recursion is the recursion of the mean: members differ from it by noise alone."""
+    """The mean of a linear recursion is the recursion of the mean: members differ from it by
+    noise alone.
+    """
     gates, _ = MANY["several"]  # ties included: the flat gate has many
     network, start, members = lf.networks.GatedLinear(gates), 0.3 * start_of(gates), 32
     settings = {
@@ -489,7 +500,7 @@ def test_training_on_large_batches_follows_the_closed_form(estimator):
     assert sigmas(descended(shut, start, 0.3, 60)) > limit
 
 
-# -- refusals -----------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 GAUSSIAN = lf.Discrimination(*(lf.stimuli.Gaussian((N,), xi=xi) for xi in (0.6, 1.1)))
 REFUSED = {
@@ -547,7 +558,9 @@ def test_what_is_refused(name):
 
 
 def test_offsets_are_summed_or_measured():
-    """Without sign symmetry no closed form applies: pulses in 0/1 coding are summed, Gaussians with a mean measured."""
+    """Without sign symmetry no closed form applies: pulses in 0/1 coding are summed, Gaussians
+    with a mean measured.
+    """
     pulses = [lf.stimuli.SinglePulse((N,), a, a + 1, coding="zero-one") for a in (1, 3)]
     assert gated_solution(lf.Discrimination(*pulses), Bump(), num_samples=None).exact
     moved = lf.Discrimination(*(lf.stimuli.Gaussian((N,), xi=xi, offset=0.5) for xi in (0.6, 1.1)))

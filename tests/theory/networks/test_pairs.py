@@ -22,7 +22,7 @@ from localfields.theory.networks.pairs import (
 from .. import sheet
 from .committees import GAUSSIANS, SIGMAS, N, covariance, gated
 
-# -- moments ----------------------------------------------------------------------------------------------------------
+# -- moments ---------------------------------------------------------------------------------------
 
 COVARIANCES = [(0.7, 1.2, 0.5), (1.5, 0.4, -0.6), (0.3, 0.3, 0.0), (0.9, 0.9, 0.9)]
 BIASES = [(0.0, 0.0), (0.8, -1.3), (-0.4, -0.9)]
@@ -88,7 +88,9 @@ def test_product_of_erf_is_a_bivariate_probability():
 
 
 def owen(h, k, r):
-    """P(S < h, T < k) at unit variances and correlation r, by Owen's function: another road than ours."""
+    """P(S < h, T < k) at unit variances and correlation r, by Owen's function: another road than
+    ours.
+    """
     spread = np.sqrt((1 - r) * (1 + r))
     total = 0.5 * (scipy.special.ndtr(h) + scipy.special.ndtr(k)) - np.where(h * k < 0, 0.5, 0.0)
     return total - sum(
@@ -124,7 +126,8 @@ def test_moments_of_relu(q11, q22, cosine):
     at = tuple(jnp.asarray(value) for value in (q11, q22, cosine * size))
     slopes = [float(slope) for slope in jax.grad(relu_pair, argnums=(0, 1, 2))(*at)]
     assert abs(float(relu_mean(at[0])) - math.sqrt(q11 / (2 * math.pi))) < 1e-15
-    # In polar coordinates the radius contributes ∫ r³ exp(−r²/2) dr = 2 to products, and 1 to probabilities.
+    # In polar coordinates the radius contributes ∫ r³ exp(−r²/2) dr = 2 to products, and 1 to
+    # probabilities.
     product = over_angles(lambda x: math.cos(x) * math.cos(x - alpha), alpha) * size / math.pi
     square = over_angles(lambda x: math.cos(x) ** 2, alpha) * q11 / math.pi
     both = over_angles(lambda x: 1.0, alpha) / (2 * math.pi)
@@ -137,7 +140,7 @@ def test_moments_of_relu(q11, q22, cosine):
     assert abs(closed - square) < 1e-12
 
 
-# -- E[1(S > 0) ReLU(T) X] --------------------------------------------------------------------------------------------
+# -- E[1(S > 0) ReLU(T) X] -------------------------------------------------------------------------
 
 
 def with_cosine(cosine, sigma, rng, ratio=1.3):
@@ -238,7 +241,8 @@ OFF = [
 
 @pytest.mark.parametrize("printed, cosine, stated", OFF)
 def test_printed_products_are_off_by_as_much_as_stated(printed, cosine, stated):
-    # The stated errors are of fields that are not printed: they are to be like those of other fields.
+    # The stated errors are of fields that are not printed: they are to be like those of other
+    # fields.
     rng = np.random.default_rng(7)
     sample = [off(printed, cosine, rng) for _ in range(60)]
     assert sheet.fits(stated, sample, log=True)
@@ -246,7 +250,8 @@ def test_printed_products_are_off_by_as_much_as_stated(printed, cosine, stated):
 
 
 def test_printed_product_is_not_homogeneous():
-    # Twice the fields give twice the product; the notes' eqs. (17) and (47) add 1/(γρ), which has another dimension.
+    # Twice the fields give twice the product; the notes' eqs. (17) and (47) add 1/(γρ), which has
+    # another dimension.
     sigma = covariance(GAUSSIANS[1])
     w, v = with_cosine(-0.71, sigma, np.random.default_rng(3))
     np.testing.assert_allclose(gated(2 * w, 2 * v, sigma), 2 * gated(w, v, sigma), rtol=1e-13)
@@ -279,9 +284,10 @@ def test_limits_of_the_gated_product():
         ) * np.linalg.norm(sigma @ v)
 
 
-# -- the series of other activations ----------------------------------------------------------------------------------
+# -- the series of other activations ---------------------------------------------------------------
 
-# At these q the error of a pair with γ = 1, with 48 terms, is below this; tanh(x) is 2 sigmoid(2x) − 1.
+# At these q the error of a pair with γ = 1, with 48 terms, is below this; tanh(x) is 2 sigmoid(2x)
+# − 1.
 ACCURACY = [
     ("sigmoid", 1.0, 1e-14),
     ("sigmoid", 4.0, 1e-9),

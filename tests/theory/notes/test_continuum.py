@@ -1,4 +1,6 @@
-"""The continuum limit: one function on more and more points, its equation, and steady states that converge."""
+"""The continuum limit: one function on more and more points, its equation, and steady states
+that converge.
+"""
 
 import functools
 import itertools
@@ -48,12 +50,13 @@ def refined(task, factor):
     return task.replace(stimuli=finer, l2=task.l2 * factor ** len(task.shape))
 
 
-# -- the equation -----------------------------------------------------------------------------------------------
+# -- the equation ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("phi", [gaussian, signs])
 def test_scaling(phi):
-    """w_i = w(x_i)/N: the residual at one point is the same number for every N, to the ten digits of the sheet.
+    """w_i = w(x_i)/N: the residual at one point is the same number for every N, to the ten digits
+    of the sheet.
 
     (Its 0.3799580970 is that of a function that it does not print.)
     """
@@ -67,7 +70,9 @@ def test_scaling(phi):
 @pytest.mark.parametrize("phi", [gaussian, signs])
 @pytest.mark.parametrize("sd", [1.0, 2.0])
 def test_it_is_the_velocity_of_the_weights(phi, sd):
-    """(2/τ)ẇ = σφ(Σ₁w/(σs)) − (Σ₀ + Σ₁)w on the lattice, in matrices; the printed ½ before (σ₀ + σ₁) is wrong."""
+    """(2/τ)ẇ = σφ(Σ₁w/(σs)) − (Σ₀ + Σ₁)w on the lattice, in matrices; the printed ½ before (σ₀ +
+    σ₁) is wrong.
+    """
     num = 60
     row0, row1 = kernels(num)
     row1 = sd**2 * row1
@@ -94,7 +99,9 @@ def test_it_is_the_flow_of_the_theory():
 
 
 def test_the_printed_half_moves_the_steady_state():
-    """The flat solution: w = φ(√σ̂₁)/(σ̂₀ + σ̂₁) solves the equation; with the ½ it would be twice as large."""
+    """The flat solution: w = φ(√σ̂₁)/(σ̂₀ + σ̂₁) solves the equation; with the ½ it would be
+    twice as large.
+    """
     num = 80
     row0, row1 = kernels(num)
     flat = np.full(num, float(gaussian(math.sqrt(row1.mean()))) / (row0 + row1).mean())
@@ -104,7 +111,7 @@ def test_the_printed_half_moves_the_steady_state():
     assert flat[0] / num == pytest.approx(winning_mode(task).amplitude, rel=1e-12)
 
 
-# -- steady states ----------------------------------------------------------------------------------------------
+# -- steady states ---------------------------------------------------------------------------------
 
 
 def penalized(num=50):
@@ -118,7 +125,9 @@ def localization(w):
 
 
 def test_steady_states_converge_to_a_function():
-    """±1 data, smooth kernel, penalty: exponentially in N, to a localized function that is at rest on each lattice."""
+    """±1 data, smooth kernel, penalty: exponentially in N, to a localized function that is at
+    rest on each lattice.
+    """
     coarse = penalized()
     found = {
         factor: steady_state(signs, refined(coarse, factor), tolerance=1e-12)
@@ -157,7 +166,9 @@ def test_a_kernel_with_a_kink_needs_no_penalty():
 
 
 def test_a_smooth_kernel_without_penalty_has_no_limit():
-    """w grows with every refinement at which the operator can still be inverted, and then it cannot."""
+    """w grows with every refinement at which the operator can still be inverted, and then it
+    cannot.
+    """
     found = []
     for num in (30, 40, 50):
         task = lf.Discrimination(*(periodic(num, xi=xi * num) for xi in (0.05, 0.1)))
@@ -199,7 +210,7 @@ def test_refined_keeps_the_function():
         np.testing.assert_allclose(fine.covariance()[::3], coarse.covariance(), atol=1e-12)
 
 
-# -- refusals ---------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_what_is_refused():

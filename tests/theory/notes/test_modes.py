@@ -1,4 +1,6 @@
-"""Waves of one neuron's field over time: against the flow in space, closed forms, and the rates of steady states."""
+"""Waves of one neuron's field over time: against the flow in space, closed forms, and the rates
+of steady states.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -71,7 +73,9 @@ def test_waves_are_the_flow_in_space(name):
 
 
 def test_a_single_wave_relaxes_exponentially():
-    """The response does not depend on the size of a field: |u| = u* + (u(0) − u*) exp(relaxation t)."""
+    """The response does not depend on the size of a field: |u| = u* + (u(0) − u*) exp(relaxation
+    t).
+    """
     for task in (TASKS["labels 0 and 1"], TASKS["signs"]):
         for wave in sinusoids(task)[:3]:
             found = follow_modes(task, 0.1 * wave.field(phase=0.3), TIMES)
@@ -124,7 +128,9 @@ def test_takeover():
 
 
 def test_a_field_may_die_out():
-    """Labels −3 and 1: every wave is pushed harder than pulled, and the field is gone in finite time."""
+    """Labels −3 and 1: every wave is pushed harder than pulled, and the field is gone in finite
+    time.
+    """
     task = gaussians(labels=(-3, 1))
     found = follow_modes(task, np.ones(12), np.linspace(0, 20, 41))
     gone = np.isnan(found.amplitudes[:, 0])

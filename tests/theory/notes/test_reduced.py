@@ -1,4 +1,6 @@
-"""The reduced model of note 3: dominance, tiled populations, the loss before learning, the absolute loss."""
+"""The reduced model of note 3: dominance, tiled populations, the loss before learning, the
+absolute loss.
+"""
 
 import functools
 import math
@@ -39,7 +41,7 @@ def drawn(stimulus, key, num):
         return np.asarray(stimulus.sample(key, num), np.float64)
 
 
-# -- dominance --------------------------------------------------------------------------------------------------------
+# -- dominance -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("site", [0, 1])
@@ -96,7 +98,9 @@ def test_the_best_field_is_the_top_generalized_eigenvector():
 
 
 def test_difference_of_means():
-    """The constant field has the largest, the wave of frequency 8 the most negative: the formula says 8.17."""
+    """The constant field has the largest, the wave of frequency 8 the most negative: the formula
+    says 8.17.
+    """
     assert rounds_to(most_negative_frequency(40, 1, 3), "8.17")
     modes = dominant_modes(PAIR)
     gaps = {mode.frequency[0]: mode.gap for mode in modes}
@@ -116,7 +120,9 @@ def test_difference_of_means():
 
 
 def test_sums_over_shifts_are_another_objective():
-    """Note 3 takes eqs. 6 and 7 for the same; they differ by far, and need not rank fields alike."""
+    """Note 3 takes eqs. 6 and 7 for the same; they differ by far, and need not rank fields
+    alike.
+    """
     w = np.exp(-(np.minimum(np.arange(40), 40 - np.arange(40)) ** 2) / 8)
     seven = float(dominance(w, PAIR))
     six = sampled_dominance(w, PAIR, bias=-2.0, num=4000)
@@ -134,7 +140,9 @@ def test_sums_over_shifts_are_another_objective():
 
 
 def test_at_high_gain_a_bump_is_the_better_detector():
-    """Eq. 9 itself wants flat fields on Gaussian data and bumps on nearly binary data of the same covariance."""
+    """Eq. 9 itself wants flat fields on Gaussian data and bumps on nearly binary data of the
+    same covariance.
+    """
     bump = np.exp(-(np.minimum(np.arange(40), 40 - np.arange(40)) ** 2) / 2)
     fields = np.stack([bump, np.ones(40)])
     for gain, sign in ((0.01, -1), (100.0, 1)):
@@ -162,7 +170,7 @@ def test_refusals():
         )
 
 
-# -- tiled populations ------------------------------------------------------------------------------------------------
+# -- tiled populations -----------------------------------------------------------------------------
 
 
 def shifts(x, w):
@@ -228,7 +236,7 @@ def test_refusals_of_tiled_models():
             tiled_output(**{"x": np.ones((2, 4)), "populations": [(np.ones(4), 1.0)], **options})
 
 
-# -- the loss before learning -----------------------------------------------------------------------------------------
+# -- the loss before learning ----------------------------------------------------------------------
 
 
 @functools.cache
@@ -257,7 +265,9 @@ def nlgp(gain, labels="zero-one", size=40):
     ("relu", 1, "zero-one"), ("erf", 1, "signs"), ("relu", 3, (-1, 2)), ("erf", 3, (0, 1)),
 ])  # fmt: skip
 def test_mean_over_starts_of_gaussian_classes(activation, hidden, labels):
-    """Against the closed form at each of two thousand starts; dropping the ½ or the 1/K would show."""
+    """Against the closed form at each of two thousand starts; dropping the ½ or the 1/K would
+    show.
+    """
     stimuli = Gaussian(12, xi=0.7), DenseGaussian((12,), np.diag(np.arange(1.0, 13.0) / 6))
     task = lf.Discrimination(*stimuli, labels=labels, proportions=(0.3, 0.7), l2=0.01)
     network = Committee(hidden, activation=activation, init_scale=1.0)
@@ -294,7 +304,9 @@ def test_mean_over_starts_by_quadrature():
 
 
 def test_loss_of_a_start_against_draws(key):
-    """ReLU: 4L = 1 + ½(q₀ + q₁) − √(2q₁/π). erf: 2 + (2/π)Σ arcsin(q/(1 + q)), which completes the notes' eq. 25."""
+    """ReLU: 4L = 1 + ½(q₀ + q₁) − √(2q₁/π). erf: 2 + (2/π)Σ arcsin(q/(1 + q)), which completes
+    the notes' eq. 25.
+    """
     w = starts()[:1]
     for activation, labels in (("relu", "zero-one"), ("erf", "signs")):
         task = lf.Discrimination(*PAIR.stimuli, labels=labels)
@@ -339,7 +351,9 @@ def test_signs_have_one_length():
     ("erf", "signs", {"full": (".7243", ".7301"), "alone": (".7243", "")}),
 ])  # fmt: skip
 def test_loss_against_gain(activation, labels, printed, key):
-    """The sheet averaged 200 starts: what it prints is one more draw of our mean over starts, level and change."""
+    """The sheet averaged 200 starts: what it prints is one more draw of our mean over starts,
+    level and change.
+    """
     network = Committee(1, activation=activation, init_scale=1.0)
     tasks = [nlgp(gain, labels) for gain in (0.01, 100.0)]
     alone = [losses(task, activation, starts()) / 2 for task in tasks]
@@ -397,7 +411,9 @@ def test_the_gain_lowers_the_loss_of_relu_and_raises_that_of_erf():
 
 
 def test_classes_that_share_their_draws_share_their_errors():
-    """Two classes of one law: how they are weighed changes nothing, as it would if their errors were independent."""
+    """Two classes of one law: how they are weighed changes nothing, as it would if their errors
+    were independent.
+    """
     law, network = NLGP(12, xi=1, gain=1), Committee(1, activation="erf", init_scale=1.0)
     even, uneven = (
         mean_initial_loss(
@@ -424,7 +440,7 @@ def test_refusals_of_the_initial_loss(task, network, told):
         mean_initial_loss(task, network)
 
 
-# -- the absolute loss ------------------------------------------------------------------------------------------------
+# -- the absolute loss -----------------------------------------------------------------------------
 
 ABSOLUTE = lf.Discrimination(
     *(Gaussian(12, xi=xi) for xi in (0.7, 1.5)), labels="signs", loss="absolute"

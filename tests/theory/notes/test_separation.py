@@ -24,7 +24,7 @@ def summed(w):
     return enumerated_response(w, SPINS)
 
 
-# -- how many weights matter ------------------------------------------------------------------------------------------
+# -- how many weights matter -----------------------------------------------------------------------
 
 
 def test_entries_below_the_cut_off_change_nothing_at_thirty_sites():
@@ -43,7 +43,9 @@ def test_entries_below_the_cut_off_change_nothing_at_thirty_sites():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cut_off_is_sharp(seed):
-    """What is left over may be anything in sum below δ_k; just above it some choice of it flips a gate."""
+    """What is left over may be anything in sum below δ_k; just above it some choice of it flips
+    a gate.
+    """
     w = np.random.default_rng(seed).uniform(0.9, 1.1, 8)  # so nearly equal that all eight matter
     delta = separation(w, 8)
     assert active_entries(w) == 8 and 0 < delta < w.min()
@@ -58,7 +60,7 @@ def _signs(n):
     return 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)[None, :]) & 1)
 
 
-# -- symmetries -------------------------------------------------------------------------------------------------------
+# -- symmetries ------------------------------------------------------------------------------------
 
 RESPONSES = {
     "spins, summed": (summed, (12,)),
@@ -102,7 +104,7 @@ def test_linear_symmetry():
     assert check_symmetries(summed, field(), linear=mirror).linear < 1e-12
 
 
-# -- Jacobians --------------------------------------------------------------------------------------------------------
+# -- Jacobians -------------------------------------------------------------------------------------
 
 
 def differences(response, w, step):
@@ -142,7 +144,9 @@ def test_jacobian_of_spins_is_zero_within_a_chamber():
 
 
 def test_jacobian_of_an_approximation():
-    """That of the effective response has Jw = 0 too, but is not symmetric: the effective flow has no loss."""
+    """That of the effective response has Jw = 0 too, but is not symmetric: the effective flow
+    has no loss.
+    """
     response = lf.theory.EffectiveFlow().response(NLGP(12, xi=1, gain=3))
     found = jacobian(response, field())
     assert np.abs(found @ field()).max() < 1e-12

@@ -30,11 +30,13 @@ from localfields.theory.responses.amplifier import SLOPE, Amplifier
 from ..sheet import rounds_to
 from .amplified import EIGHT, LAWS, TAILS, A, direct, named, ratio
 
-# -- §2.1: general variance -------------------------------------------------------------------------------------
+# -- §2.1: general variance ------------------------------------------------------------------------
 
 
 def test_general_variance_and_the_printed_form():
-    """Gaussian data at σ = 2: f = Σw/(s√(2π)) exactly; as printed the argument leaves [−1, 1] and f is wrong."""
+    """Gaussian data at σ = 2: f = Σw/(s√(2π)) exactly; as printed the argument leaves [−1, 1]
+    and f is wrong.
+    """
     size, sd = 12, 2.0
     gap = np.minimum(np.arange(size), size - np.arange(size))
     covariance = sd**2 * scipy.linalg.circulant(0.5**gap)
@@ -59,7 +61,8 @@ def test_general_variance_and_the_printed_form():
         p * x * scipy.special.erf(x * ratio(printed[inside, None]) / math.sqrt(2)), axis=1
     )
     assert inside.sum() > 3
-    # For a Gaussian the printed form is 4a/√(2π(1 + 3a²)) at σ = 2, a = √(2π) f: it takes an f of 0.187 for 0.580.
+    # For a Gaussian the printed form is 4a/√(2π(1 + 3a²)) at σ = 2, a = √(2π) f: it takes an f of
+    # 0.187 for 0.580.
     a = math.sqrt(2 * math.pi) * exact[inside]
     np.testing.assert_allclose(
         wrong, 4 * a / np.sqrt(2 * math.pi * (1 + 3 * a**2)), rtol=0, atol=1e-13
@@ -100,7 +103,7 @@ def test_a_law_that_is_neither_centered_nor_symmetric():
     assert exponential.limit == pytest.approx(2 / math.e, abs=1e-6)
 
 
-# -- §2.2: closed forms and limits ------------------------------------------------------------------------------
+# -- §2.2: closed forms and limits -----------------------------------------------------------------
 
 
 def test_closed_forms():
@@ -147,12 +150,14 @@ def test_limits():
 
 
 def test_a_projection_of_a_sphere_is_not_a_line():
-    """The exact response of an elliptical law is linear; the amplifier of its coordinate is an approximation of it."""
+    """The exact response of an elliptical law is linear; the amplifier of its coordinate is an
+    approximation of it.
+    """
     assert np.abs(Amplifier(SphereProjection(5)).excess(np.linspace(0, 1, 11))).max() > 0.01
     assert np.abs(Amplifier(SphereProjection(4000)).excess(np.linspace(0, 1, 11))).max() < 1e-3
 
 
-# -- §2.3: derivatives ------------------------------------------------------------------------------------------
+# -- §2.3: derivatives -----------------------------------------------------------------------------
 
 
 POINTS = np.array([-0.7, 0.05, 0.2, 0.5, 0.8, 0.95, 0.0])
@@ -160,7 +165,9 @@ POINTS = np.array([-0.7, 0.05, 0.2, 0.5, 0.8, 0.95, 0.0])
 
 @jax.jit
 def automatic(x, p, points):
-    """The first three derivatives of E[X erf(Xβ/√2)] at points, (order, point), for nodes x and masses p."""
+    """The first three derivatives of E[X erf(Xβ/√2)] at points, (order, point), for nodes x and
+    masses p.
+    """
 
     def phi(a):
         return jnp.sum(p * x * jax.scipy.special.erf(x * (a / jnp.sqrt(2 * (1 - a) * (1 + a)))))
@@ -197,7 +204,9 @@ def test_derivatives_against_differences(law):
 
 @pytest.mark.parametrize("law", EIGHT, ids=named)
 def test_the_third_derivative_as_printed(law):
-    """At σ = 2 the literal E[X erf(Xβ/√2)] has φ'''(0) = −√(2/π)(κσ⁴ − 3σ²); the printed "κ4σ4" is not κ⁴σ⁴."""
+    """At σ = 2 the literal E[X erf(Xβ/√2)] has φ'''(0) = −√(2/π)(κσ⁴ − 3σ²); the printed "κ4σ4"
+    is not κ⁴σ⁴.
+    """
     sd = 2.0
     first, _, third = automatic(*law.replace(scale=sd).nodes(), POINTS)[:, -1].tolist()
     assert first == pytest.approx(SLOPE * sd**2, rel=1e-9)
@@ -206,7 +215,9 @@ def test_the_third_derivative_as_printed(law):
 
 
 def test_the_paper_s_third_derivative_in_full():
-    """φ'''(a) = √(2/π)(1 − a²)^(−11/2) E[X²(…) e^(−X²β²/2)] with the polynomial gathered over one power."""
+    """φ'''(a) = √(2/π)(1 − a²)^(−11/2) E[X²(…) e^(−X²β²/2)] with the polynomial gathered over
+    one power.
+    """
     for law in EIGHT:
         x, p = law.nodes()
         for a in (0.2, 0.5, 0.8):
@@ -245,7 +256,9 @@ def test_below_a_tail_index_of_four_the_start_is_a_power(k, digits):
 
 
 def test_at_a_tail_index_of_four_the_start_has_a_logarithm():
-    """(√(2/π)a − φ)/a³ = c ln(1/a) + const with c = √(2/π)/(6 sd⁴) = 0.3705; at a = 10⁻³ the ratio is still 0.34."""
+    """(√(2/π)a − φ)/a³ = c ln(1/a) + const with c = √(2/π)/(6 sd⁴) = 0.3705; at a = 10⁻³ the
+    ratio is still 0.34.
+    """
     amplifier, a = Amplifier(Algebraic(4.0)), np.array([1e-2, 1e-3, 1e-4])
     scaled = -amplifier.excess(a) / a**3
     sd = math.sqrt(scipy.special.beta(0.75, 0.5) / 4)
@@ -254,7 +267,7 @@ def test_at_a_tail_index_of_four_the_start_has_a_logarithm():
     assert scaled[1] / math.log(1e3) == pytest.approx(0.34, abs=0.005)
 
 
-# -- super- and sub-linearity -----------------------------------------------------------------------------------
+# -- super- and sub-linearity ----------------------------------------------------------------------
 
 
 def test_kur_5_is_below_the_line_first_and_above_it_later():
@@ -277,7 +290,9 @@ def test_above_zero_kurtosis_kur_is_above_the_line(k):
 
 
 def test_just_below_zero_kurtosis_a_crossing_remains():
-    """At k = 5.89 (zero kurtosis is at 5.890115) φ dips below the line, at an a too small for a coarse grid."""
+    """At k = 5.89 (zero kurtosis is at 5.890115) φ dips below the line, at an a too small for a
+    coarse grid.
+    """
     [crossing] = Amplifier(Algebraic(5.89)).crossings()
     assert 0.001 < crossing < 0.004
 
@@ -327,7 +342,7 @@ def test_elasticity():
     assert Amplifier(TwoPoint()).elasticity(0.5) > 1 > Amplifier(Laplace()).elasticity(0.5)
 
 
-# -- the expansion ----------------------------------------------------------------------------------------------
+# -- the expansion ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

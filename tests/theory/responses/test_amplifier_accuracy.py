@@ -25,11 +25,13 @@ from localfields.theory.responses.amplifier import SLOPE, Amplifier, AmplifierTa
 
 from .amplified import ATOMS, EIGHT, GAINS, LAWS, TAILS, A, direct, named, ratio
 
-# -- §2.4: accuracy ---------------------------------------------------------------------------------------------
+# -- §2.4: accuracy --------------------------------------------------------------------------------
 
 
 def adaptive(law, a):
-    """φ by adaptive quadrature of the law's density (or latent normal's) in ln x, for all a at once."""
+    """φ by adaptive quadrature of the law's density (or latent normal's) in ln x, for all a at
+    once.
+    """
     match law:
         case Normal() | ErfNormal():
             gain = getattr(law, "gain", None)
@@ -86,7 +88,7 @@ def test_accuracy_against_adaptive_quadrature(law):
     np.testing.assert_allclose(Amplifier(law)(A), reference(named(law)), rtol=0, atol=1e-12)
 
 
-# -- the table --------------------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------
 
 BETA = np.concatenate(
     [np.exp(np.linspace(-40, 40, 1601)), 1e3 ** np.random.default_rng(2).uniform(-1, 1, 400)]
@@ -165,7 +167,7 @@ def test_a_sweep_of_tables_compiles_once(tables):
     assert count == 1
 
 
-# -- samples ----------------------------------------------------------------------------------------------------
+# -- samples ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("num", [3000, 100_000])
@@ -187,8 +189,11 @@ def test_many_samples_are_condensed_without_a_trace(num):
 
 @pytest.mark.parametrize("name", ["normal", "laplace", "exponential"])
 def test_the_standard_error_is_calibrated(name):
-    """The scatter of φ over 1500 samples of 1000 against `error`; without its terms for σ and the mean it fails."""
-    # At smaller a the error is that of the sample kurtosis, whose law is far from normal at this size.
+    """The scatter of φ over 1500 samples of 1000 against `error`; without its terms for σ and
+    the mean it fails.
+    """
+    # At smaller a the error is that of the sample kurtosis, whose law is far from normal at this
+    # size.
     rng, a, repeats, num = np.random.default_rng(3), np.array([0.3, 0.6, 0.95, 1.0]), 1500, 1000
     draws = getattr(rng, name)(size=(repeats, num))
     x = scipy.stats.zscore(draws, axis=1)
@@ -223,7 +228,7 @@ def test_the_standard_error_of_weighted_samples():
     assert once.error(np.zeros((2, 3))).shape == (2, 3)
 
 
-# -- mistakes ---------------------------------------------------------------------------------------------------
+# -- mistakes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

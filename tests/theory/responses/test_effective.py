@@ -1,4 +1,6 @@
-"""The effective flow: closed forms of its response, where it ends, and how it parts from the exact flow."""
+"""The effective flow: closed forms of its response, where it ends, and how it parts from the
+exact flow.
+"""
 
 import functools
 
@@ -35,7 +37,7 @@ def response(theory, stimulus, w):
     return np.asarray(theory.response(stimulus)(jnp.asarray(w)))
 
 
-# -- the response -------------------------------------------------------------------------------------------------
+# -- the response ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0, 0.3])
@@ -132,7 +134,8 @@ def test_an_amplifier_of_samples_converges():
         )
         assert np.abs(scores).max() < 5
         errors.append(np.sqrt(np.mean((found - exact) ** 2)))
-    # 16 errors at 12 correlated sites: a root mean square is known to 20 %, the slope over a factor of 16 to 0.1.
+    # 16 errors at 12 correlated sites: a root mean square is known to 20 %, the slope over a factor
+    # of 16 to 0.1.
     assert abs(np.polyfit(np.log(counts), np.log(errors), 1)[0] + 0.5) < 0.3
     assert (
         errors[-1]
@@ -143,7 +146,8 @@ def test_an_amplifier_of_samples_converges():
 def test_samples_are_drawn_where_none_are_given():
     stimulus = lf.stimuli.Ising((N,), coupling=0.7)
     found = response(EffectiveFlow(amplifier="samples"), stimulus, field())
-    # All values are ±1: the standardized law is that of the stimulus but for the imbalance of the two.
+    # All values are ±1: the standardized law is that of the stimulus but for the imbalance of the
+    # two.
     np.testing.assert_allclose(
         found, response(EffectiveFlow(), stimulus, field()), rtol=0, atol=0.02
     )
@@ -156,7 +160,7 @@ def test_sites_of_several_variances_are_refused():
         EffectiveFlow().flow(task, lf.networks.SingleNeuron())
 
 
-# -- labels and classes -------------------------------------------------------------------------------------------
+# -- labels and classes ----------------------------------------------------------------------------
 
 CLASSES = {
     "zero-one": {"xi": (0.6, 1.1)},
@@ -201,8 +205,8 @@ def test_an_exact_flow_is_the_gradient_of_its_loss(name):
 
 
 def test_the_effective_flow_has_no_potential():
-    # ∂f_i/∂w_j = ½ φ'(a_i)(Σ − aaᵀ)_ij/s is symmetric for linear φ alone: eq. 5 descends no loss, and the loss
-    # recorded along it is that of its own response, whose slope is another.
+    # ∂f_i/∂w_j = ½ φ'(a_i)(Σ − aaᵀ)_ij/s is symmetric for linear φ alone: eq. 5 descends no loss,
+    # and the loss recorded along it is that of its own response, whose slope is another.
     w = jnp.asarray(0.3 * field())
     for cls, values, symmetric in (
         (lf.stimuli.Gaussian, "xi", True),
@@ -222,7 +226,7 @@ def test_the_effective_flow_has_no_potential():
         )
 
 
-# -- where it ends, and how it parts from the exact flow: N = 40, J = (0.3, 0.7) --------------------------------------
+# -- where it ends, and how it parts from the exact flow: N = 40, J = (0.3, 0.7) -------------------
 
 TASK = lf.Discrimination(*[lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)])
 SMALL = lf.networks.SingleNeuron(init_scale=0.001)
@@ -240,7 +244,9 @@ RATES = np.repeat(
 
 @jax.jit
 def descend(flow, start, rates):
-    """Gradient descent on a flow from many fields (start, size): records (record, start, size), the start first."""
+    """Gradient descent on a flow from many fields (start, size): records (record, start, size),
+    the start first.
+    """
 
     def step(w, rate):
         w = w - rate * jax.vmap(lambda one: flow({"weights": one[None]})[1]["weights"][0])(w)
@@ -287,7 +293,9 @@ def test_solve_ends_in_the_same_bump():
 
 
 def test_exact_flow_ends_in_the_bump_of_the_closed_form():
-    """Through `solve`, from where the descent has come to; twelve whole flows are in `test_hypercube.py`."""
+    """Through `solve`, from where the descent has come to; twelve whole flows are in
+    `test_hypercube.py`.
+    """
     bump, near = hypercube_bump(TASK), path("exact")[-1, :3, None]
     found = lf.solve(
         TASK,
@@ -322,12 +330,14 @@ def distance(name, time):
 
 @pytest.mark.parametrize("time", PRINTED)
 def test_the_flows_part_early(time):
-    # The starts behind the printed numbers are others: as means of 12 they must fit the spread of these.
+    # The starts behind the printed numbers are others: as means of 12 they must fit the spread of
+    # these.
     first, second = PRINTED[time]
     assert fits(first, distance("full", time), of=12)
     assert fits(second, ipr(path("exact")[round(time / 0.05)]), of=12)
     if time <= 1:
-        # The power: without the amplifier the distance is half as large again, on nearly every start.
+        # The power: without the amplifier the distance is half as large again, on nearly every
+        # start.
         assert np.mean(distance("linear", time) > distance("full", time)) > 0.8
         assert distance("linear", time).mean() > 1.3 * distance("full", time).mean()
 
@@ -350,7 +360,9 @@ def test_peaks_of_the_effective_flow_are_near_those_of_the_exact(name, same, nea
 
 
 def test_the_peak_of_a_broad_bump_wanders():
-    """Between the flow times 5 and 20 that of eq. 5 moves by a site in 5 of 12 starts; the exact flow's hardly does."""
+    """Between the flow times 5 and 20 that of eq. 5 moves by a site in 5 of 12 starts; the exact
+    flow's hardly does.
+    """
     moved = {
         name: gap(*(np.abs(path(name)[at]).argmax(axis=-1) for at in (100, -1)))
         for name in ("full", "exact")

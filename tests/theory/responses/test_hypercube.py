@@ -80,7 +80,7 @@ def ipr(fields):
     return inverse_participation_ratio(np.asarray(fields), 1)
 
 
-# -- enumeration ----------------------------------------------------------------------------------------------
+# -- enumeration -----------------------------------------------------------------------------------
 
 
 def test_states_and_weights():
@@ -154,7 +154,9 @@ def test_loss_of_any_labels_is_the_mean_square(labels):
 
 @pytest.mark.parametrize("j", [-0.7, 0.3, 0.7, 1.2])
 def test_signs_have_linear_conditional_moments(j):
-    """A1 and A2 are exact on {±1}^N: E[X|X_i] = X_i Σ_i and Cov[X|X_i] = Σ − Σ_i Σ_iᵀ, summed over states."""
+    """A1 and A2 are exact on {±1}^N: E[X|X_i] = X_i Σ_i and Cov[X|X_i] = Σ − Σ_i Σ_iᵀ, summed
+    over states.
+    """
     states = enumerate_states(11).astype(float)
     weights, covariance = ising_weights(states, j), matrix(ising(11, j).covariance())
     for site, sign in ((0, 1), (3, -1), (7, 1)):
@@ -169,7 +171,7 @@ def test_signs_have_linear_conditional_moments(j):
         )
 
 
-# -- the bump -------------------------------------------------------------------------------------------------
+# -- the bump --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,9 @@ def test_bump_of_an_infinite_ring(j0, j1):
 
 
 def test_bump_is_the_rest_of_its_chamber():
-    """w* = (Σ₀ + Σ₁)⁻¹Σ₁e_i solves f(w) = ½(Σ₀ + Σ₁)w with f summed over states, and has the loss told."""
+    """w* = (Σ₀ + Σ₁)⁻¹Σ₁e_i solves f(w) = ½(Σ₀ + Σ₁)w with f summed over states, and has the
+    loss told.
+    """
     task = task_of((0.3, 0.7), n=12)
     found, flow = hypercube_bump(task, site=5), summed_flow(task)
     mean = matrix(task.stimuli[0].covariance() + task.stimuli[1].covariance())
@@ -242,7 +246,9 @@ def test_bump_of_other_tasks(options):
 
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 def test_bump_where_no_class_varies_in_some_direction(l2):
-    """Spins that add up to zero in every state: the shortest solution, at whose loss the gate of its site leaves it."""
+    """Spins that add up to zero in every state: the shortest solution, at whose loss the gate of
+    its site leaves it.
+    """
     states = enumerate_states(8).astype(float)
     states = states[states.sum(axis=1) == 0]
     laws = [ising_weights(states, j) for j in (0.2, 0.5)]
@@ -309,11 +315,13 @@ def test_refusals_of_a_bump():
     assert bump([ising(12, 0.3).covariance()] * 2, (0, 0)).holds is False
 
 
-# -- how it is reached ----------------------------------------------------------------------------------------
+# -- how it is reached -----------------------------------------------------------------------------
 
 
 def test_iteration_finds_the_bump():
-    """From random fields, with a loss that never rises, in 12 to 16 steps from the starts of the sheet."""
+    """From random fields, with a loss that never rises, in 12 to 16 steps from the starts of the
+    sheet.
+    """
     flow, found = (
         ExactIsing().flow(task_of((0.3, 0.7)), NEURON),
         hypercube_bump(task_of((0.3, 0.7))),
@@ -364,7 +372,9 @@ def test_iteration_by_fft_and_its_refusal():
 
 @pytest.mark.parametrize("n", [16, 304])
 def test_iteration_where_no_class_varies_in_some_direction(n):
-    """Pulses that fit the ring: frequencies without power, of a matrix or a spectrum, stay out of every solution."""
+    """Pulses that fit the ring: frequencies without power, of a matrix or a spectrum, stay out
+    of every solution.
+    """
     task = lf.Discrimination(
         *(lf.stimuli.SinglePulse(n, length, length) for length in (n // 8, n // 4))
     )
@@ -389,7 +399,9 @@ def test_flow_ends_at_the_bump():
 
 @pytest.mark.slow
 def test_few_frequencies_reach_the_same_peaks():
-    """Peaks do not depend on the number of frequencies or the rate: all of 40 in the sheet, where one may be close."""
+    """Peaks do not depend on the number of frequencies or the rate: all of 40 in the sheet,
+    where one may be close.
+    """
     starts = jnp.asarray(started(40, seed=1))
     flows = {num: ExactIsing(num).flow(task_of((0.3, 0.7)), NEURON) for num in (64, 128, 256)}
     reached = flowed(flows[64], starts, 240, 0.05)  # peaks are decided long before rest is reached
@@ -404,14 +416,18 @@ def test_few_frequencies_reach_the_same_peaks():
 
 @pytest.mark.parametrize("pair, end", [((0.0, 0.7), ".444"), ((0.3, 1.2), ".259")])
 def test_flow_where_no_bump_holds(pair, end):
-    """It ends in a chamber broader than the closed form. At (0, .7) several lie close: 64 frequencies end at .471."""
+    """It ends in a chamber broader than the closed form. At (0, .7) several lie close: 64
+    frequencies end at .471.
+    """
     ends = flowed(ExactIsing().flow(task_of(pair), NEURON), jnp.asarray(started(3)), 400)
     assert (ipr(ends).round(3) == float(end)).all()
     assert (ipr(ends) < hypercube_bump(task_of(pair)).ipr - 0.1).all()
 
 
 def test_flow_to_a_negative_surround():
-    """Short-range class as target: most starts end at the bump, the others are still near the fastest wave."""
+    """Short-range class as target: most starts end at the bump, the others are still near the
+    fastest wave.
+    """
     found = hypercube_bump(task_of((0.7, 0.3)))
     assert (found.field[1:] < 0).all() and round(found.ipr, 3) == 0.923
     ends = centered(

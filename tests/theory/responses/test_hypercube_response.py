@@ -95,7 +95,9 @@ def test_symmetries():
 
 
 def test_linear_symmetries_of_the_law():
-    """If AX has the law of X then f(Aᵀw) = A⁻¹f(w). The notes' f(Aw) = A⁻ᵀf(w) fails unless A is orthogonal."""
+    """If AX has the law of X then f(Aᵀw) = A⁻¹f(w). The notes' f(Aw) = A⁻ᵀf(w) fails unless A is
+    orthogonal.
+    """
     rng = np.random.default_rng(0)
     a = rng.normal(size=(5, 5))
     covariance = a @ a.T
@@ -162,7 +164,9 @@ def test_active_entries():
     "w, least", [([3.0, 2.0, 2.0, 1.0], 0.0), ([5.0, 1.0, 1.0, 0.5], 2.5), ([2.1, 1.0, 1.0], 0.1)]
 )
 def test_semidefinite_bound_is_the_polygon_inequality(w, least):
-    """min |Σ w_i v_i| over unit vectors by coordinate descent: zero unless one entry outweighs all others."""
+    """min |Σ w_i v_i| over unit vectors by coordinate descent: zero unless one entry outweighs
+    all others.
+    """
     assert polygon_bound(w) == pytest.approx(least, abs=1e-12)
     v = np.random.default_rng(0).normal(size=(len(w), 6))
     v /= np.linalg.norm(v, axis=1, keepdims=True)

@@ -1,4 +1,6 @@
-"""The exact response of an Ising ring: against enumeration, meeting in the middle, and more frequencies."""
+"""The exact response of an Ising ring: against enumeration, meeting in the middle, and more
+frequencies.
+"""
 
 import functools
 
@@ -55,7 +57,7 @@ def reference(kind, n):
     )
 
 
-# -- error against frequencies ------------------------------------------------------------------------------------
+# -- error against frequencies ---------------------------------------------------------------------
 
 NUMBERS = (32, 64, 128, 256, 512, 1024, 4096)
 TABLE = {
@@ -85,7 +87,9 @@ def responses(fields, num):
 
 @functools.cache
 def exact(n):
-    """By enumeration on 16 sites. Beyond, by more frequencies: 32768 are right to a few 1e-6 on 40 sites."""
+    """By enumeration on 16 sites. Beyond, by more frequencies: 32768 are right to a few 1e-6 on
+    40 sites.
+    """
     if n == 16:
         return np.stack([enumerated_response(w, lf.stimuli.Ising(n, coupling=J)) for w in drawn(n)])
     found = np.asarray(responses(drawn(n), {40: 32768, 100: 16384}[n]))
@@ -97,7 +101,8 @@ def exact(n):
 
 @pytest.mark.parametrize("n", DRAWS)
 def test_error_against_frequencies(n):
-    """The fields behind the table are not printed: each of its numbers must fit the errors of other such fields.
+    """The fields behind the table are not printed: each of its numbers must fit the errors of other
+    such fields.
 
     Those are spread over a factor of two to ten, about evenly in the logarithm.
     """
@@ -131,14 +136,17 @@ def test_one_to_three_bumps_are_exact(kind):
 @pytest.mark.parametrize("num", [32, 64, 256])
 @pytest.mark.parametrize("kind", ["random", "exp0.8", "exp1.5", "3/1.5/1", "2/1.5/1"])
 def test_what_the_window_does_to_the_sign(kind, num):
-    """The sum is the response with sgn(S) smoothed to erf(z/√2) + zφ(z), z = S/ε: its only error, at any number."""
+    """The sum is the response with sgn(S) smoothed to erf(z/√2) + zφ(z), z = S/ε: its only
+    error, at any number.
+    """
     w = field(kind, 16)
     states = enumerate_states(16).astype(float)
     width = 6 * np.abs(w).sum() / (2 * np.pi * num - 39)
     z = states @ w / width
     smooth = scipy.special.erf(z / np.sqrt(2)) + z * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     expected = 0.5 * (ising_weights(states, J) * smooth) @ states
-    # What is left are states at |S| = ‖w‖₁, 6.5 widths from the wave's next jump, and the sum's tail: 1e-9.
+    # What is left are states at |S| = ‖w‖₁, 6.5 widths from the wave's next jump, and the sum's
+    # tail: 1e-9.
     assert np.abs(response(w, num) - expected).max() < 1.5e-9
 
 
@@ -155,10 +163,11 @@ def inverted(w, num, window, room):
 
 
 def test_why_the_window_is_what_it_is():
-    """A plain sum is best for generic fields, but fails on a bump by all of ½; a Gaussian window is biased.
+    """A plain sum is best for generic fields, but fails on a bump by all of ½; a Gaussian window is
+    biased.
 
-    Printed for 40 sites: 4e-5 of a plain sum at 128 frequencies, 1e-3 of a Gaussian window at 64, which reaches 1e-12
-    where no state is near S = 0.
+    Printed for 40 sites: 4e-5 of a plain sum at 128 frequencies, 1e-3 of a Gaussian window at 64,
+    which reaches 1e-12 where no state is near S = 0.
     """
 
     def gaussian(y):
@@ -199,7 +208,8 @@ def test_partition_keeps_its_digits():
     assert float(partition(jnp.asarray(0.7), 40)) == pytest.approx(
         1 + np.tanh(0.7) ** 40, rel=1e-14
     )
-    # −t^N of a frustrated ring is 1 − 2N e^(−2|J|) and so on: the first term is all there is at J = −15.
+    # −t^N of a frustrated ring is 1 − 2N e^(−2|J|) and so on: the first term is all there is at J =
+    # −15.
     assert float(partition(jnp.asarray(-15.0), 9)) == pytest.approx(18 * np.exp(-30), rel=1e-9)
     assert float(partition(jnp.asarray(0.0), 9)) == 1.0
 

@@ -1,4 +1,6 @@
-"""The Ising ring of the paper's third figure: the exact end, polished, and training that comes to it."""
+"""The Ising ring of the paper's third figure: the exact end, polished, and training that comes
+to it.
+"""
 
 import numpy as np
 import pytest
@@ -29,9 +31,11 @@ def test_two_exact_steps_polish_the_end_of_a_flow():
 
 @pytest.mark.slow
 def test_training_on_large_batches_comes_to_the_exact_bump():
-    """At the flow time 30, from the same starts. Noise moves a peak to another site now and then, rarely by two.
+    """At the flow time 30, from the same starts. Noise moves a peak to another site now and then,
+    rarely by two.
 
-    Printed of 2 × 40 other starts: 79 of 80 peaks are within one site of the exact flow's; IPR 0.853 ± 0.002.
+    Printed of 2 × 40 other starts: 79 of 80 peaks are within one site of the exact flow's; IPR
+    0.853 ± 0.002.
     """
     settings = {
         "learning_rate": 0.05,

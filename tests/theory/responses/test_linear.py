@@ -45,7 +45,7 @@ LAWS = {
 }
 
 
-# -- the response -----------------------------------------------------------------------------------------------
+# -- the response ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -124,7 +124,9 @@ def test_jacobian(name):
 
 
 def test_covariance_alone():
-    """`slope="gaussian"` is the exact theory of the Gaussian clone, for laws that are not elliptical too."""
+    """`slope="gaussian"` is the exact theory of the Gaussian clone, for laws that are not
+    elliptical too.
+    """
     w = jnp.asarray(np.random.default_rng(3).normal(size=12))
     for stimulus in (
         lf.stimuli.Ising(12),
@@ -155,12 +157,14 @@ def test_what_is_refused(stimulus, told):
         LinearResponse().flow(lf.Discrimination(stimulus, stimulus), NEURON)
 
 
-# -- the flow ---------------------------------------------------------------------------------------------------
+# -- the flow --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [Gaussian, EllipticalShell, functools.partial(StudentT, nu=5)])
 def test_loss_and_gradient_against_draws(make, key):
-    """Two classes of unlike lengthscale, labels and proportions; the loss of `SingleNeuron` on draws."""
+    """Two classes of unlike lengthscale, labels and proportions; the loss of `SingleNeuron` on
+    draws.
+    """
     classes = [make(12, xi=xi) for xi in (0.8, 1.7)]
     task = lf.Discrimination(*classes, labels=(0.5, 2), proportions=(0.3, 0.7))
     w = 0.3 * np.random.default_rng(4).normal(size=12)
@@ -193,8 +197,8 @@ def test_conventions():
     found = np.asarray(velocity(task)(jnp.asarray(w)))
     np.testing.assert_allclose(found, paper, atol=1e-14)
     np.testing.assert_allclose(found / 2, notes, atol=1e-14)
-    # The paper's C.1 prints +2E[Y 1 X]; notes 002 (4) have ½f − ½(Σ₀ + Σ₁)w, which is neither convention; notes 004
-    # (145)–(147) have −2√(2/π) Σ₁w/s₁, which would shrink to nothing.
+    # The paper's C.1 prints +2E[Y 1 X]; notes 002 (4) have ½f − ½(Σ₀ + Σ₁)w, which is neither
+    # convention; notes 004 (145)–(147) have −2√(2/π) Σ₁w/s₁, which would shrink to nothing.
     f = sigma1 @ w / (math.sqrt(2 * math.pi) * s1)
     for wrong, right in (
         (-f - 0.5 * (sigma0 + sigma1) @ w, paper),
@@ -210,7 +214,8 @@ def test_conventions():
 
 
 def test_the_paper_lacks_a_half():
-    """Paper (11): C Σ₁w/s₁ with C = ∫g̃ = 2m₁ = √(2/π) for the Gaussian; the response is half of it.
+    """Paper (11): C Σ₁w/s₁ with C = ∫g̃ = 2m₁ = √(2/π) for the Gaussian; the response is half of
+    it.
 
     The ratio after (11) is C(uᵀΛ₁u)^(−½) − 1, not 2C(…)^(−½) − 1.
     """

@@ -30,7 +30,7 @@ def loss_at(task, w, theory=None):
     )
 
 
-# -- steady states ----------------------------------------------------------------------------------------------
+# -- steady states ---------------------------------------------------------------------------------
 
 TASKS = {
     "ring": gaussians((1, 2)),
@@ -62,7 +62,8 @@ def test_every_sinusoid_is_at_rest(name):
         w = wave.field(phase=0.4).ravel()
         rounding = 1e-14 * max(1, np.abs(wave.growth_rates).max() * np.abs(w).max())
         np.testing.assert_allclose(flow(jnp.asarray(w)), 0, atol=rounding)
-        # The response does not depend on the size of w, so that any other size returns at the rate of relaxation.
+        # The response does not depend on the size of w, so that any other size returns at the rate
+        # of relaxation.
         np.testing.assert_allclose(
             flow(jnp.asarray(1.1 * w)), 0.1 * wave.relaxation * w, atol=rounding
         )
@@ -88,7 +89,9 @@ def modes_of(task):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_rates_are_the_jacobians(name):
-    """By differences of the flow, at several steady states: all transverse rates, the phase, the size."""
+    """By differences of the flow, at several steady states: all transverse rates, the phase, the
+    size.
+    """
     task = TASKS[name]
     columns, frequencies = modes_of(task)
     flow = velocity(task)
@@ -103,7 +106,8 @@ def test_rates_are_the_jacobians(name):
     ]
     for wave in (waves[0], waves[1], waves[len(waves) // 2], waves[-1]):
         w = wave.field(phase=0.0).ravel()
-        # Small beside √(wᵀΣ₁w), so that the curvature does not show: on a saddle of little power that is short.
+        # Small beside √(wᵀΣ₁w), so that the curvature does not show: on a saddle of little power
+        # that is short.
         step = 1e-5 * math.sqrt(
             min(w @ one @ w / np.linalg.eigvalsh(one).max() for one in labelled)
         )
@@ -124,7 +128,9 @@ def test_rates_are_the_jacobians(name):
 
 
 def test_a_push_that_outweighs_every_pull_leaves_nothing():
-    """With labels (−η, 1) a wave exists where √λ₁ > η√λ₀; beyond the largest such η the field dies out."""
+    """With labels (−η, 1) a wave exists where √λ₁ > η√λ₀; beyond the largest such η the field
+    dies out.
+    """
     ratios = [wave.ratio for wave in sinusoids(gaussians((1, 2)))]
     for eta in (0.5, 1.0, 1.3):
         found = sinusoids(gaussians((1, 2), labels=(-eta, 1)))
@@ -159,7 +165,7 @@ def test_no_field_does_better():
     assert losses.min() > winning_mode(task).loss
 
 
-# -- the numbers ------------------------------------------------------------------------------------------------
+# -- the numbers -----------------------------------------------------------------------------------
 
 
 def test_numbers_at_lengthscales_one_and_two():
@@ -199,7 +205,9 @@ def test_flat_levels(make, level):
 
 
 def test_notes_001_25_is_no_steady_state():
-    """u² = √(2/π)/(λ₀ + λ₁) leaves −0.139 under the notes' loss at k = 1; u² = (2/π) λ₁/(λ₀ + λ₁)² leaves nothing."""
+    """u² = √(2/π)/(λ₀ + λ₁) leaves −0.139 under the notes' loss at k = 1; u² = (2/π) λ₁/(λ₀ +
+    λ₁)² leaves nothing.
+    """
     task = gaussians((1, 2))
     lambda0, lambda1 = (spectrum(stimulus.covariance())[1] for stimulus in task.stimuli)
     unit = fourier_basis((40,))[:, 1]
@@ -235,7 +243,7 @@ def test_flat_or_alternating(xis, frequency):
     assert winning_mode(gaussians(xis)).frequency == (frequency,)
 
 
-# -- the flow ends there ----------------------------------------------------------------------------------------
+# -- the flow ends there ---------------------------------------------------------------------------
 
 
 def endpoint(task, key, time, step, members=3):
@@ -291,7 +299,7 @@ def test_random_starts_end_on_a_torus(key):
         np.testing.assert_allclose(np.abs(end), wave.amplitude, atol=1e-12)
 
 
-# -- equal ratios, refusals -------------------------------------------------------------------------------------
+# -- equal ratios, refusals ------------------------------------------------------------------------
 
 
 def test_equal_ratios_leave_a_mixture_free():
@@ -315,7 +323,9 @@ def test_waves_of_a_square_torus_come_in_families():
 
 
 def test_no_mode_where_there_is_no_power():
-    """Spectra fall below rounding at high frequencies; the ratio of two such numbers is no winner."""
+    """Spectra fall below rounding at high frequencies; the ratio of two such numbers is no
+    winner.
+    """
     waves = sinusoids(
         lf.Discrimination(*(Gaussian(40, xi=xi, kernel="periodized") for xi in (4, 7)))
     )
@@ -324,7 +334,9 @@ def test_no_mode_where_there_is_no_power():
 
 
 def test_a_kink_gives_high_frequencies_the_smallest_ratio():
-    """The wrapped kernel at long lengthscales: the flat field is a saddle, but of rates far below any other."""
+    """The wrapped kernel at long lengthscales: the flat field is a saddle, but of rates far
+    below any other.
+    """
     waves = sinusoids(gaussians((3, 5)))
     flat = next(wave for wave in waves if wave.frequency == (0,))
     assert waves[0].frequency == (19,) and waves[0].stable and not flat.stable

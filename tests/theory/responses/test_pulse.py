@@ -1,4 +1,6 @@
-"""Pulses: the atoms against the declared statistics and a plain enumeration, the flow against differences and draws."""
+"""Pulses: the atoms against the declared statistics and a plain enumeration, the flow against
+differences and draws.
+"""
 
 import itertools
 import math
@@ -46,7 +48,7 @@ def by_hand(stimulus):
     return found
 
 
-# -- atoms ------------------------------------------------------------------------------------------------------
+# -- atoms -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stimulus", PULSES, ids=repr)
@@ -92,7 +94,7 @@ def test_atoms_are_counted_before_they_are_listed():
         assert not stimulus.has_atoms
 
 
-# -- the response of one neuron ---------------------------------------------------------------------------------
+# -- the response of one neuron --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stimulus", PULSES, ids=repr)
@@ -136,7 +138,7 @@ def test_response_on_the_hypercube():
     np.testing.assert_allclose(stimulus.gated_mean(two), sigma @ two / 4, atol=1e-15)
 
 
-# -- the flow ---------------------------------------------------------------------------------------------------
+# -- the flow --------------------------------------------------------------------------------------
 
 
 def blocks(coding):
@@ -257,7 +259,9 @@ def test_loss_and_gradient_against_draws(name, key):
 
 
 def test_neuron_flow_from_the_response():
-    """With a random sign, L = Σ p y² − 2 Σ p y ⟨w, f⟩ + ½ wᵀΣ̄w: only f is needed beside covariances."""
+    """With a random sign, L = Σ p y² − 2 Σ p y ⟨w, f⟩ + ½ wᵀΣ̄w: only f is needed beside
+    covariances.
+    """
     task, network = CASES["neuron"]
     w = np.random.default_rng(1).normal(size=10)
     f = task.stimuli[1].gated_mean(w)
@@ -273,7 +277,9 @@ def test_neuron_flow_from_the_response():
 
 
 def test_a_tie_counts_one_half():
-    """At a field of small integers many preactivations are zero; ReLU's slope there is the mean of both sides."""
+    """At a field of small integers many preactivations are zero; ReLU's slope there is the mean
+    of both sides.
+    """
     task, network = CASES["neuron, no sign"]
     w = np.array([1.0, -1, 0, 0, 0, 2, -2, 0, 0, 0])
     expected = np.zeros(10)
