@@ -29,7 +29,7 @@ from .responses.amplifier import Amplifier
 from .responses.hypercube import hypercube_bump, no_bump
 from .solve import solve
 
-NUM_STARTS = 16
+PREDICT_STARTS = 16
 UNTIL, STOP_TOL, TOLERANCE = 2000.0, 1e-4, 1e-6  # see `solve`
 AGREEMENT = 0.9  # fraction of the starts that must end alike for a verdict
 LABEL_WIDTH = 18  # of the first column of a report
@@ -216,7 +216,7 @@ def predict(
     task: Discrimination,
     *,
     initial: ArrayLike | None = None,
-    starts: int = NUM_STARTS,
+    starts: int = PREDICT_STARTS,
     seed: int = 0,
 ) -> Prediction:
     """Will a ReLU neuron on this task become localized?

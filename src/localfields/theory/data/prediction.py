@@ -28,7 +28,7 @@ from ..checks.assumptions import check_stimulus
 from ..choose import BestKnown
 from ..predict import (
     AGREEMENT,
-    NUM_STARTS,
+    PREDICT_STARTS,
     STOP_TOL,
     TOLERANCE,
     UNTIL,
@@ -64,7 +64,7 @@ THEORIES = {
 
 
 def predict_data(
-    task: Discrimination, *, initial: Any = None, starts: int = NUM_STARTS, seed: int = 0
+    task: Discrimination, *, initial: Any = None, starts: int = PREDICT_STARTS, seed: int = 0
 ) -> DataPrediction:
     """Predict for a task with data; called by `predict`."""
     given = task

@@ -24,7 +24,7 @@ from ..checks.sampling import jackknife
 ROW_GROUPS = 40
 MIN_ROWS = 2 * ROW_GROUPS  # below, nothing is measured
 VALUE_BINS = 1500  # of the values of all sites
-MAX_VALUES = 2**19  # used for the edges of the bins and for the tail
+MAX_SUBSAMPLE = 2**19  # used for the edges of the bins and for the tail
 TESTED_SITES = 64  # tested one by one
 RANDOM_DIRECTIONS = 16
 WAVES = 6  # in each third of the frequencies
@@ -49,7 +49,7 @@ class Measurements:
         self._rows = rows
         self._mean = 0.0 if stimulus.sign_symmetric else stimulus.site_means().reshape(1, self.size)
         self.kinds, directions, self.which = _directions(self.shape)
-        step = max(1, rows.size // MAX_VALUES)
+        step = max(1, rows.size // MAX_SUBSAMPLE)
         values = np.asarray(rows[::step], np.float64).ravel()
         self.edges, self.discrete = _edges(values)
         self.tail_index, self.tail_error = hill(values - values.mean())

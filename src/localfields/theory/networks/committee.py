@@ -37,7 +37,7 @@ from ..base import (
 from .pairs import erf_mean, erf_pair, relu_mean, relu_pair, series
 
 # Error functions erf(slope · x/√2), by name.
-ERF = {"erf": 1.0, "erf-unscaled": math.sqrt(2)}
+ERF_SLOPES = {"erf": 1.0, "erf-unscaled": math.sqrt(2)}
 
 
 class GaussianFlow(Flow):
@@ -81,8 +81,8 @@ class CommitteeFlow(GaussianFlow):
         own = jnp.diagonal(q)
         if self.activation == "relu":
             return jnp.mean(relu_mean(own)), jnp.mean(relu_pair(own[:, None], own[None, :], q))
-        if self.activation in ERF:
-            slope = ERF[self.activation]
+        if self.activation in ERF_SLOPES:
+            slope = ERF_SLOPES[self.activation]
             q, own, b = slope**2 * q, slope**2 * own, slope * b
             pairs = erf_pair(own[:, None], own[None, :], q, b[:, None], b[None, :])
             return jnp.mean(erf_mean(own, b)), jnp.mean(pairs)
@@ -207,7 +207,7 @@ class ErfCommittee(AbstractCommittee):
         (1, 2, 2)
     """
 
-    activations: ClassVar[tuple[str, ...]] = (*ERF, "sigmoid", "tanh", "identity")
+    activations: ClassVar[tuple[str, ...]] = (*ERF_SLOPES, "sigmoid", "tanh", "identity")
     distribution: str = declare(DISTRIBUTION, default="exact")
     terms: Whole = declare(
         Count(8, 200), default=48, help="terms of the Hermite series of activations other than erf"
@@ -253,10 +253,10 @@ class AbsoluteCommittee(Theory):
 
     def covers(self, task: Discrimination, network: Network) -> Coverage:
         """Committees of erf neurons under the absolute loss with labels ±1, on Gaussian classes."""
-        if type(network) is not Committee or network.activation not in ERF:
+        if type(network) is not Committee or network.activation not in ERF_SLOPES:
             return not_covered(
                 "AbsoluteCommittee covers committees of erf neurons only, got "
-                f"{show(network)}. Use the activation {' or '.join(ERF)}."
+                f"{show(network)}. Use the activation {' or '.join(ERF_SLOPES)}."
             )
         labels = np.abs(task.targets())
         if task.loss != "absolute" or task.outputs != 1 or (labels != 1).any():
@@ -274,5 +274,5 @@ class AbsoluteCommittee(Theory):
         with jax.enable_x64(True):
             return AbsoluteFlow(
                 **gaussian_classes(task, network),
-                slope=ERF[getattr(network, "activation")],  # noqa: B009 (covers says it has one)
+                slope=ERF_SLOPES[getattr(network, "activation")],  # noqa: B009 (covers says it has one)
             )

@@ -28,7 +28,7 @@ from ..base import Coverage, Flow, Theory, not_covered, not_mse, not_single, rai
 from ..checks.sampling import jackknife
 from .moments import gate_moments, is_known, too_large
 
-NUM_SAMPLES = 200_000  # samples of each class if moments must be measured
+NUM_MOMENT_SAMPLES = 200_000  # samples of each class if moments must be measured
 # An eigenvalue below this fraction of the largest is rounding: nothing moves along its mode.
 MIN_EIGENVALUE = 1e-12
 
@@ -183,7 +183,11 @@ def _limit_loss(second: np.ndarray, first: np.ndarray, constant: float, ridge: f
 
 
 def gated_solution(
-    task: Discrimination, gates: Gates, *, num_samples: int | None = NUM_SAMPLES, seed: int = 0
+    task: Discrimination,
+    gates: Gates,
+    *,
+    num_samples: int | None = NUM_MOMENT_SAMPLES,
+    seed: int = 0,
 ) -> GatedSolution:
     """Solve a gated linear network: A, b, w(t), its limit and the limiting loss.
 
@@ -292,7 +296,7 @@ class GatedFlow(Theory):
 
     num_samples: Whole = declare(
         Count(1000, 10**8),
-        default=NUM_SAMPLES,
+        default=NUM_MOMENT_SAMPLES,
         help="samples of each class, if moments must be measured",
     )
     seed: Whole = declare(Count(0, 2**62), default=0, help="seed of those samples")

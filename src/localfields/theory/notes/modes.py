@@ -13,7 +13,6 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import scipy.integrate
 import scipy.special
 
 from ..._spec import Row
@@ -148,6 +147,8 @@ def _log_growth(
     times: np.ndarray, spectra: np.ndarray, pull: np.ndarray, decay: np.ndarray, power: np.ndarray
 ) -> np.ndarray:
     """Logarithms of u_k(t)/u_k(0), (time, mode), from T_c(t)."""
+    from scipy.integrate import solve_ivp  # late: it loads scipy.optimize
+
     if not len(pull) or not power.any():  # no class is labelled, or the field is zero
         return -decay[None, :] * times[:, None]
     with np.errstate(divide="ignore"):
@@ -165,7 +166,7 @@ def _log_growth(
         return float(MAX_LOG_SPEED - np.log(speed(t, total)).max())
 
     setattr(until_extinct, "terminal", True)  # noqa: B010 (stops the integrator)
-    solution: Any = scipy.integrate.solve_ivp(
+    solution: Any = solve_ivp(
         speed,
         (0.0, float(times[-1]) or 1.0),
         np.zeros(len(pull)),

@@ -11,7 +11,7 @@ from ...errors import InputError
 from ...networks import gates as _gates
 from ...networks.gates import Gates
 from ...tasks import Discrimination
-from ..networks.gated import NUM_SAMPLES, gated_solution
+from ..networks.gated import NUM_MOMENT_SAMPLES, gated_solution
 
 # One gate of each kind: what `race` compares by default.
 COMMON: dict[str, Gates] = {
@@ -77,7 +77,7 @@ def race(
     task: Discrimination,
     gates: Mapping[str, Gates] | Sequence[Gates] | None = None,
     *,
-    num_samples: int | None = NUM_SAMPLES,
+    num_samples: int | None = NUM_MOMENT_SAMPLES,
     seed: int = 0,
 ) -> Race:
     """Rank gating structures by the loss they end with, and by how fast they get there.
