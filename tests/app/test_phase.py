@@ -21,7 +21,7 @@ from localfields.app.diagram import (
     Diagram,
     border_lines,
     cell_limits,
-    kurtosis_of,
+    kurtosis_and_critical,
     load_cells,
     numbers_of,
 )
@@ -304,7 +304,7 @@ def test_border_is_drawn_where_kurtosis_is_critical(stimulus):
     diagram = Diagram.of({"stimulus": stimulus, "y": "2;3;4"})
     cells = load_cells(diagram, LIMITS, None)
     for cell in cells:
-        cell.kurtosis, cell.critical = kurtosis_of(cell.experiment)
+        cell.kurtosis, cell.critical = kurtosis_and_critical(cell.experiment)
     lines = border_lines(cells, len(diagram.x.values))
     assert len(lines) == 1
     place = lines[0][np.argmin(np.abs(lines[0][:, 1] - 1)), 0]
@@ -313,7 +313,7 @@ def test_border_is_drawn_where_kurtosis_is_critical(stimulus):
     def gap(at):
         value = math.exp(np.interp(at, np.arange(len(logs)), logs))
         texts = diagram.cell(0, 1) | {diagram.x.name: repr(value)}
-        kurtosis, critical = kurtosis_of(read(texts, LIMITS).canonical())
+        kurtosis, critical = kurtosis_and_critical(read(texts, LIMITS).canonical())
         return kurtosis - critical
 
     low, high = 0.0, len(logs) - 1.0

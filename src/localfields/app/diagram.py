@@ -370,7 +370,7 @@ def diverged_note(count: int) -> str:
 
 
 @functools.lru_cache(5000)  # some take 50 ms, and visitors look at the same cells
-def kurtosis_of(experiment: str) -> tuple[float, float]:
+def kurtosis_and_critical(experiment: str) -> tuple[float, float]:
     """Excess kurtosis of the labelled class and the critical one; nan where there is none.
 
     Args:

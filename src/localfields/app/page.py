@@ -18,7 +18,7 @@ from bokeh.models import Tooltip
 
 from .state import page_link
 
-Result = TypeVar("Result")
+WorkResult = TypeVar("WorkResult")
 
 NAVIGATION = {"/": "Explore", "/phase": "Phase diagram", "/runs": "Report and runs"}
 WIDE: Any = {"sizing_mode": "stretch_width", "margin": (4, 8, 0, 8)}  # a control of the sidebar
@@ -148,7 +148,7 @@ class Page:
         else:
             self.document.add_next_tick_callback(functools.partial(at_once, call))
 
-    def later(self, work: Callable[[], Result], take: Callable[[Result], None]) -> None:
+    def later(self, work: Callable[[], WorkResult], take: Callable[[WorkResult], None]) -> None:
         """Do `work`, which must not touch the page, in a thread; then `take` its result."""
         document = self.document
 

@@ -28,7 +28,7 @@ from .diagram import (
     border_lines,
     cell_limits,
     diverged_note,
-    kurtosis_of,
+    kurtosis_and_critical,
     limit_sentences,
     load_cells,
     numbers_of,
@@ -39,12 +39,12 @@ from .diagram import (
 from .messages import Done, Failed, Lost, Queued, Records, Request, Started
 from .page import TABLE_STYLE, WIDE, Page, template, text_pane
 from .state import page_link, read, texts_in, to_query
-from .views import new_figure
+from .views import page_figure
 
 FIRST_STIMULUS = "nlgp"
 MAX_JOBS = 2  # cells of a page that are computed or wait: visitors' own runs come first
 CELL_INTERVAL, TABLE_INTERVAL = 0.2, 5.0  # seconds between drawings, and between new tables
-POLL_INTERVAL = 3000  # milliseconds between looks into the store
+STORE_POLL_MS = 3000  # milliseconds between looks into the store
 GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 EDGE_COLORS = {"waiting": GRAY, "running": ORANGE, "failed": "#CC79A7"}
 OPEN_CELL = """
@@ -53,7 +53,7 @@ if (place !== undefined && source.data.link[place]) {
   window.location.href = source.data.link[place];
 }
 """
-ABOUT = (
+PHASE_ABOUT = (
     "<p>Every cell is a run of its own; its color is the IPR at the end, 1 for a field on one site "
     "and about 0 for a wave. The dashed line is theory's: where the distribution of the labelled "
     "class has an excess kurtosis below the critical one, a flat field is unstable; close to the "
@@ -82,7 +82,7 @@ class HeatMap:
         self.dark = dark
         self.source: Any = models.ColumnDataSource()
         self.lines: Any = models.ColumnDataSource({"xs": [], "ys": []})
-        plot = new_figure("final IPR; click a cell to open its run", "", height=420)
+        plot = page_figure("final IPR; click a cell to open its run", "", height=420)
         self.plot = plot
         colors = models.LinearColorMapper(
             palette=Viridis256, low=0, high=1, nan_color="rgba(128,128,128,0.2)"
@@ -344,7 +344,7 @@ class Phase(Page):
     def opened(self) -> None:
         """Look into the store from now on."""
         super().opened()
-        self.document.add_periodic_callback(self.poll, POLL_INTERVAL)
+        self.document.add_periodic_callback(self.poll, STORE_POLL_MS)
 
     def leave(self) -> None:
         """Cancel the cells that are being computed."""
@@ -378,7 +378,7 @@ class Phase(Page):
         self.cells = cells
         self.draw()
         self.later(
-            lambda: [kurtosis_of(cell.experiment) for cell in cells],
+            lambda: [kurtosis_and_critical(cell.experiment) for cell in cells],
             functools.partial(self._theory_loaded, cells),
         )
 
@@ -521,7 +521,7 @@ class Phase(Page):
         limits = html.escape(limit_sentences(self.limits))
         main = (
             self.message,
-            text_pane(ABOUT),
+            text_pane(PHASE_ABOUT),
             pn.FlexBox(*self.buttons, margin=(0, 4)),
             self.status,
             self.bar,

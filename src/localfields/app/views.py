@@ -24,7 +24,7 @@ CAPTION_COLOR = "#808080"  # legible on white and on black
 NO_PICTURE = np.full((1, 1), np.nan)
 
 
-def new_figure(title: str, x_label: str, height: int = 220, **more: Any) -> Any:
+def page_figure(title: str, x_label: str, height: int = 220, **more: Any) -> Any:
     """A figure in the style of the pages, without data."""
     # Ranges are set with the data: axes that stand still are easier to watch, and cost less.
     ranges = {"x_range": Range1d(start=0, end=1), "y_range": Range1d(start=0, end=1), **more}
@@ -127,7 +127,7 @@ class Picture:
     """A matrix as colors around zero."""
 
     def __init__(self, title: str, height: int = 220):
-        self.plot = new_figure(title, "", height=height, x_axis_type=None, y_axis_type=None)
+        self.plot = page_figure(title, "", height=height, x_axis_type=None, y_axis_type=None)
         self.plot.update(sizing_mode="scale_width", aspect_ratio=1)
         self.colors = LinearColorMapper(
             palette=DIVERGING, low=-1, high=1, nan_color="rgba(128,128,128,0.25)"
@@ -153,14 +153,14 @@ class DataView:
     )
 
     def __init__(self) -> None:
-        self.lines = new_figure("samples, label 0 below", "site")
+        self.lines = page_figure("samples, label 0 below", "site")
         self.lines.yaxis.visible = False
         curves = MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5)
         self.sample_source = _source(self.lines, "xs", "ys", "color", glyphs=[curves])
         self.picture = Picture("samples, label 0 below", height=260)
         self.picture.plot.visible = False
 
-        plot = self.marginal = new_figure("distribution of one site", "value")
+        plot = self.marginal = page_figure("distribution of one site", "value")
         area = VArea(x="x", y1=0, y2="y", fill_color=BLUE, fill_alpha=0.3)
         bars = Segment(x0="x", y0="zero", x1="x", y1="y", line_color=BLUE, line_width=4)
         self.density_source = _source(plot, "x", "y", name="density", glyphs=[area, _line(BLUE, 2)])
@@ -168,7 +168,7 @@ class DataView:
         self.atom_source = _source(plot, "x", "y", "zero", glyphs=[bars])
         self.marginal_caption = _caption(plot)
 
-        plot = self.amplifier = new_figure("amplifier φ(a)", "correlation a with preactivation")
+        plot = self.amplifier = page_figure("amplifier φ(a)", "correlation a with preactivation")
         gap = VArea(x="x", y1="line", y2="y", fill_color=ORANGE, fill_alpha=0.25)
         glyphs = [gap, _line(ORANGE, 2), _line(GRAY, 1.5, "dashed", y="line")]
         self.amplifier_source = _source(plot, "x", "y", "line", name="amplifier", glyphs=glyphs)
@@ -240,7 +240,7 @@ class RunView:
 
     def __init__(self, title: str):
         self.title = title
-        self.lines = new_figure(title, "site", height=300)
+        self.lines = page_figure(title, "site", height=300)
         self.lines.name = f"{title}: lines"
         curves = MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.2, line_alpha=0.8)
         self.field_source = _source(self.lines, "xs", "ys", "color", glyphs=[curves])
@@ -339,7 +339,7 @@ class TimeSeries:
 
     def __init__(self, name: str, owner: str, title: str):
         self.name = name
-        self.plot = new_figure(title, "flow time", height=200)
+        self.plot = page_figure(title, "flow time", height=200)
         thin = MultiLine(xs="xs", ys="ys", line_color=BLUE, line_alpha=0.3, line_width=1)
         self.each = _source(self.plot, "xs", "ys", glyphs=[thin])
         self.mean = _source(self.plot, "x", "y", name=f"{owner}: {name}", glyphs=[_line(BLUE, 2.5)])

@@ -20,7 +20,7 @@ from ..trajectory import Trajectory, inverse_participation_ratio
 from . import messages as msg
 from .limits import Limits
 
-NUM_SAMPLES = 4  # per class
+NUM_SHOWN_SAMPLES = 4  # per class
 NUM_MEMBERS = 4  # with theory and gates
 NUM_NEURONS = 64  # with gates
 NUM_TIMES = 48  # of theory and gates: always as many, so that compiled programs serve every run
@@ -54,7 +54,9 @@ def carry_out(
         if stage == "run":
             RunTask(request, experiment, limits, store, send, stop_reason).run()
             return
-        compute = {"summary": summary, "verdict": verdict, "theory": theory_curves}[stage]
+        compute = {"summary": task_summary, "verdict": theory_verdict, "theory": theory_curves}[
+            stage
+        ]
         result: Any = compute(experiment)
     if stage == "summary":
         texts = dict.fromkeys(str(warning.message) for warning in caught)
@@ -75,7 +77,7 @@ def labelled_marginal(task: Any) -> Any:
     return task.stimuli[task.dominant_class()].marginal()
 
 
-def summary(experiment: Experiment) -> msg.TaskSummary:
+def task_summary(experiment: Experiment) -> msg.TaskSummary:
     """Samples, marginal and amplifier of the task; of the first member's if it is swept."""
     from ..theory import Amplifier
     from ..theory.responses.amplifier import SLOPE
@@ -92,7 +94,9 @@ def summary(experiment: Experiment) -> msg.TaskSummary:
             amplifier = (correlation, Amplifier(marginal)(correlation))
     return msg.TaskSummary(
         samples=tuple(
-            np.asarray(stimulus.sample(seed, NUM_SAMPLES), np.float32).reshape(-1, *stimulus.shape)
+            np.asarray(stimulus.sample(seed, NUM_SHOWN_SAMPLES), np.float32).reshape(
+                -1, *stimulus.shape
+            )
             for stimulus in task.stimuli
         ),
         density=None if density is None else (density[0], density[1]),
@@ -120,7 +124,7 @@ def marginal_density(marginal: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     return (edges[1:] + edges[:-1]) / 2, density, False
 
 
-def verdict(experiment: Experiment) -> msg.TheoryVerdict:
+def theory_verdict(experiment: Experiment) -> msg.TheoryVerdict:
     """What `predict` says of the task; of the first member's if it is swept."""
     from ..theory import predict
 
