@@ -12,12 +12,12 @@ from typing import Any
 
 from localfields import Discrimination
 from localfields.experiments import Experiment, Training
-from localfields.figures.base import Claim, PaperFigure, Results, Scale, at, spread, verdict
+from localfields.figures.base import Claim, FigureScale, PaperFigure, Results, at, spread, verdict
 from localfields.networks import SingleNeuron
 from localfields.stimuli import NLGP
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """What is to be run, by name; `tiny` is the least that runs, for tests."""
     task = Discrimination(*(NLGP((40,), xi=xi, gain=100.0) for xi in (1.0, 3.0)))
     method = Training(

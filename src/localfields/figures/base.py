@@ -12,7 +12,7 @@ from ..experiments import Experiment
 from ..trajectory import Trajectory
 
 Verdict = Literal["reproduced", "differs", "not comparable"]
-Scale = Literal["paper", "quick", "tiny"]
+FigureScale = Literal["paper", "quick", "tiny"]
 Group = Literal["paper", "notes", "extra"]
 GROUPS: tuple[Group, ...] = ("paper", "notes", "extra")
 
@@ -67,7 +67,7 @@ class Question:
 class Results(Mapping[str, Trajectory]):
     """The runs of a figure by the names of its experiments, and the scale they were made at."""
 
-    scale: Scale
+    scale: FigureScale
     runs: Mapping[str, Trajectory]
     kept: dict[Any, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
@@ -96,7 +96,7 @@ class Results(Mapping[str, Trajectory]):
         return len(self.runs)
 
 
-def no_experiments(scale: Scale) -> Mapping[str, Experiment]:
+def no_experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """For a figure that needs no run."""
     return {}
 
@@ -106,7 +106,7 @@ def none(results: Results) -> Sequence[Any]:
     return ()
 
 
-class Named:
+class NamedFigure:
     """What follows from the name of a figure and whether it is of our own."""
 
     name: str
@@ -124,7 +124,7 @@ class Named:
 
 
 @dataclasses.dataclass(frozen=True)
-class PaperFigure(Named):
+class PaperFigure(NamedFigure):
     """A figure of the paper or its working notes: experiments, and what is made of their results.
 
     Args:
@@ -142,15 +142,15 @@ class PaperFigure(Named):
     name: str
     title: str
     caption: str
-    setting: Callable[[Scale], str]
+    setting: Callable[[FigureScale], str]
     draw: Callable[[Results], Any]
     claims: Callable[[Results], Sequence[Claim]] = none
-    experiments: Callable[[Scale], Mapping[str, Experiment]] = no_experiments
+    experiments: Callable[[FigureScale], Mapping[str, Experiment]] = no_experiments
     questions: Callable[[Results], Sequence[Question]] = none
     extra: bool = False
 
 
-def at(scale: Scale, *, paper: T, quick: T, tiny: T) -> T:
+def at(scale: FigureScale, *, paper: T, quick: T, tiny: T) -> T:
     """The value of a setting at a scale: the paper's, a first look, or enough to run the code."""
     return {"paper": paper, "quick": quick, "tiny": tiny}[scale]
 

@@ -13,11 +13,10 @@ from ..networks import SingleNeuron
 from ..plots._fields import draw_sheet, draw_stack
 from ..plots._style import EXTENDED, LOCALIZED, SMALL, finish, new_figure
 from ..stimuli import NLGP, EllipticalShell, ImagePatches, Ising, Kur, Stimulus
-from ..stimuli.preprocess import Center, ContrastNormalize
-from ..stimuli.preprocess import Scale as ScaleStep
+from ..stimuli.preprocess import Center, ContrastNormalize, Scale
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
-from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .base import FigureScale, PaperFigure, Question, Results, at, printed, spread
 
 XI, COUPLINGS, BLURS = (0.5, 1.0), (0.3, 0.7), (0.0, 1.0)
 NETWORK, ICA = "network", "ICA"
@@ -33,7 +32,7 @@ STIMULI = (HEAVY, LIGHT, BINARY, SPINS, SHELL, IMAGES)
 NEGATIVE = (LIGHT, BINARY, SPINS)  # kurtosis, and not elliptical
 
 
-def methods(scale: Scale, size: int) -> dict[str, Baseline]:
+def methods(scale: FigureScale, size: int) -> dict[str, Baseline]:
     """Everything beside the network."""
     some = at(scale, paper=20, quick=20, tiny=3)
     steps = at(scale, paper=1.0, quick=0.3, tiny=0.001)
@@ -49,12 +48,12 @@ def methods(scale: Scale, size: int) -> dict[str, Baseline]:
 METHODS = (NETWORK, *methods("paper", 40))
 
 
-def task_of(name: str, scale: Scale) -> Discrimination:
+def task_of(name: str, scale: FigureScale) -> Discrimination:
     """Two lengthscales of a stimulus: of a law, or of photographs, sharp and blurred."""
     ring = (at(scale, paper=40, quick=40, tiny=12),)
     if name == IMAGES:
         side = at(scale, paper=10, quick=10, tiny=5)
-        steps = (ContrastNormalize(), Center(), ScaleStep(each="all"))
+        steps = (ContrastNormalize(), Center(), Scale(each="all"))
         common: dict[str, Any] = {
             "shape": (side, side),
             "patches": samples(scale),
@@ -74,12 +73,12 @@ def task_of(name: str, scale: Scale) -> Discrimination:
     return Discrimination(*classes)
 
 
-def samples(scale: Scale) -> int:
+def samples(scale: FigureScale) -> int:
     """That a method sees."""
     return at(scale, paper=20_000, quick=5000, tiny=300)
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Every method on every stimulus, named by both."""
     network = SingleNeuron(init_scale=0.01)
     runs = {}
@@ -281,7 +280,7 @@ def questions(results: Results) -> Sequence[Question]:
     ]
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     runs = experiments(scale)
     training: Any = runs[f"{NETWORK}, {HEAVY}"].method

@@ -15,7 +15,7 @@ from ..plots._style import BLUE, ORANGE, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
-from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, spread, verdict
 
 GAIN, HIDDEN, COMPONENTS = 100.0, 20, 80
 
@@ -31,7 +31,7 @@ def task(shape: tuple[int, int], xi: tuple[float, float]) -> Discrimination:
     return Discrimination(*(NLGP(shape, xi=lengthscale, gain=GAIN) for lengthscale in xi))
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """The committee, and the fit, with one experiment a seed: so they share the cores."""
     side = at(scale, paper=30, quick=20, tiny=16)
     side_ica = at(scale, paper=16, quick=10, tiny=6)
@@ -124,7 +124,7 @@ def claims(results: Results) -> Sequence[Claim]:
     return rows
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     runs = experiments(scale)
     committee, fit = runs["committee"], runs["ICA"]

@@ -18,7 +18,7 @@ from ..tasks import Discrimination
 from ..theory import Amplifier, EffectiveFlow, ExactIsing, Theory
 from ..theory.responses.amplifier import SLOPE
 from ..trajectory import Trajectory, localized_from
-from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, spread, verdict
 
 SITES, MEMBERS, LEARNING_RATE, STEPS, EVERY = 40, 28, 0.05, 2000, 10
 NETWORK = SingleNeuron(init_scale=0.001)
@@ -61,7 +61,7 @@ ROWS: dict[str, FigureRow] = {
 }
 
 
-def trained(name: str, scale: Scale) -> Experiment:
+def trained(name: str, scale: FigureScale) -> Experiment:
     """Training of a row; §4.2 shares that on Ising data."""
     row = ROWS[name]
     method = Training(
@@ -77,7 +77,7 @@ def trained(name: str, scale: Scale) -> Experiment:
 
 
 def solved(
-    name: str, theory: Theory, scale: Scale, task: Discrimination | None = None
+    name: str, theory: Theory, scale: FigureScale, task: Discrimination | None = None
 ) -> Experiment:
     """A flow from the first fields of training at its records, of another task if given."""
     experiment = trained(name, scale)
@@ -88,7 +88,7 @@ def solved(
     return Experiment(task or experiment.task, NETWORK, solution)
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """For each row its training and three flows."""
     runs = {}
     for name, row in ROWS.items():
@@ -248,7 +248,7 @@ def _flatness(run: Trajectory) -> float:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     methods = [trained(name, scale).method for name in ("Ising", "Kur(5)")]
     ising, other = (method for method in methods if isinstance(method, Training))

@@ -27,7 +27,7 @@ from ..stimuli import EllipticalExtreme, EllipticalShell, StudentT
 from ..tasks import Discrimination
 from ..theory import LinearResponse, winning_mode
 from ..trajectory import Trajectory
-from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, printed, spread, verdict
 
 SITES, XI = 40, (1.0, 3.0)
 NETWORK = SingleNeuron(init_scale=0.001)
@@ -81,7 +81,7 @@ LAWS = {
 FEWER, SEEDS_OF_FEWER = 10, 4  # a tenth of the draws, in the runs that show what the batch does
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Training at the paper's batch and a tenth of it, and the flow from the same starts."""
     experiments_by_name = {}
     for name, law in LAWS.items():
@@ -265,7 +265,7 @@ def _range(values: np.ndarray, digits: int = 2) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     each, runs = [], experiments(scale)
     for name, law in LAWS.items():

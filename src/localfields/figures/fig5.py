@@ -16,7 +16,7 @@ from ..stimuli import NLGP, Gaussian, Kur
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, critical_kurtosis
 from ..trajectory import localized_from
-from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, printed, spread, verdict
 
 SITES, XI = 40, (0.3, 0.7)
 SEEDS = 30
@@ -39,7 +39,7 @@ class Family:
 
     name: str
     values: tuple[float, ...]
-    seeds: dict[Scale, int]
+    seeds: dict[FigureScale, int]
     draws: int
 
     @property
@@ -63,8 +63,8 @@ def gain_of(kurtosis: float) -> float:
     return float(f"{gain:.4g}")
 
 
-MANY: dict[Scale, int] = {"paper": SEEDS, "quick": 4, "tiny": 2}
-FEW: dict[Scale, int] = {"paper": 10, "quick": 10, "tiny": 5}
+MANY: dict[FigureScale, int] = {"paper": SEEDS, "quick": 4, "tiny": 2}
+FEW: dict[FigureScale, int] = {"paper": 10, "quick": 10, "tiny": 5}
 NLGPS = Family("NLGP", tuple(float(g) for g in np.logspace(-1, 1, 10)), MANY, 44)
 KURS = Family("Kur", (4.1, 4.3, 4.5, 4.74, 5.0, 5.4, 6.1, 7.7, 10.0, 50.0), MANY, 80)
 # Ours: NLGP at the negative kurtoses of Kur, to compare the families without interpolation.
@@ -74,7 +74,7 @@ MATCHED = Family(
 FAMILIES = {"nlgp": NLGPS, "kur": KURS, "nlgp at kur's kurtosis": MATCHED}
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Training of both families, and the effective flow from the same starts for the same time."""
     rate = at(scale, paper=RATE, quick=0.5, tiny=RATE)
     steps = at(scale, paper=STEPS, quick=600, tiny=20)
@@ -315,7 +315,7 @@ def half_height(kurtosis: np.ndarray, ipr: np.ndarray) -> float:
     return float(kurtosis[place] + share * (kurtosis[place + 1] - kurtosis[place]))
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     method: Any = experiments(scale)["nlgp"].method
     seeds = NLGPS.seeds[scale]

@@ -14,7 +14,7 @@ from ..networks import Committee
 from ..plots._fields import draw_many
 from ..plots._style import BLUE, GREEN, ORANGE, add_time_bar, finish, new_figure
 from ..trajectory import Trajectory, localized_from
-from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, printed, spread, verdict
 from .fig7 import FAST, HIDDEN, SITES, counts, frequencies, task
 
 SHOWN, MEMBERS = 10, 10
@@ -23,7 +23,7 @@ ICA = "ICA, Kur(3)"
 FITS = 5  # each of its own samples and from its own start
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Two committees and a fit."""
     method = Training(
         learning_rate=100.0,
@@ -135,7 +135,7 @@ def claims(results: Results) -> Sequence[Claim]:
     ]
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     runs = experiments(scale)
     method: Any = runs["committee, Kur(10)"].method

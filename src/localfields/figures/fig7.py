@@ -14,7 +14,7 @@ from ..plots._style import BLUE, GREEN, ORANGE, SMALL, add_time_bar, new_figure
 from ..stimuli import Kur
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from
-from .base import Claim, PaperFigure, Results, Scale, at, spread, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, spread, verdict
 
 SITES, HIDDEN, SHOWN, MEMBERS = 40, 10, 4, 20
 SEEDS = 10
@@ -29,7 +29,7 @@ def task(k: float) -> Discrimination:
     return Discrimination(*(Kur((SITES,), xi=xi, k=k) for xi in (1.0, 3.0)))
 
 
-def sigmoid(scale: Scale) -> Experiment:
+def sigmoid(scale: FigureScale) -> Experiment:
     """The upper row at several learning rates, each from the same starts."""
     seeds = at(scale, paper=SEEDS, quick=3, tiny=1)
     method = Training(
@@ -44,7 +44,7 @@ def sigmoid(scale: Scale) -> Experiment:
     return Experiment(task(4.0), TwoLayer(HIDDEN, activation="sigmoid", init_scale=0.001), method)
 
 
-def relu(scale: Scale, k: float, bias: str) -> Experiment:
+def relu(scale: FigureScale, k: float, bias: str) -> Experiment:
     """The lower row, or one that differs from it in the data or the output's bias."""
     method = Training(
         learning_rate=0.5,
@@ -60,7 +60,7 @@ def relu(scale: Scale, k: float, bias: str) -> Experiment:
     )
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Both rows as published, and two experiments of ours."""
     return {
         "Kur(4), sigmoid": sigmoid(scale),
@@ -252,7 +252,7 @@ def _upper(swept: Trajectory, holds: bool) -> str:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     runs = experiments(scale)
     upper: Any = runs["Kur(4), sigmoid"].method

@@ -15,7 +15,7 @@ from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow, hypercube_bump
 from ..trajectory import Trajectory, localized_from
-from .base import Claim, PaperFigure, Results, Scale, at, printed, spread, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, printed, spread, verdict
 
 SITES, XI, EVERY, ROWS = 100, (0.3, 0.7), 100, 4
 SHARP, GAUSSIAN = 100.0, 0.01  # gains
@@ -32,7 +32,7 @@ NETWORK = SingleNeuron(init_scale=0.001)
 NAMES = {SHARP: "NLGP(100)", GAUSSIAN: "NLGP(0.01)"}
 
 
-def sites(scale: Scale) -> int:
+def sites(scale: FigureScale) -> int:
     """Sites of the ring; at the smallest scale those of Fig. 3, to share compiled programs."""
     return at(scale, paper=SITES, quick=SITES, tiny=40)
 
@@ -43,7 +43,7 @@ def task(gain: float, size: int = SITES) -> Discrimination:
     return Discrimination(*classes)
 
 
-def _training(gain: float, scale: Scale) -> Training:
+def _training(gain: float, scale: FigureScale) -> Training:
     return Training(
         learning_rate=RATES[gain],
         steps=at(scale, paper=STEPS[gain], quick={SHARP: 5000, GAUSSIAN: 2000}[gain], tiny=400),
@@ -55,7 +55,7 @@ def _training(gain: float, scale: Scale) -> Training:
     )
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Training and eq. (5) from the same starts, on nearly binary and on nearly normal data."""
     runs = {}
     for gain, name in NAMES.items():
@@ -261,7 +261,7 @@ def _middle(times: np.ndarray) -> str:
     return printed(float(np.median(finite)), 1) if len(finite) else "never"
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     sharp, gaussian = (_training(gain, scale) for gain in (SHARP, GAUSSIAN))
     least = ", of whose gradient variance they have at most 0.7 and an eighth; about as much in "

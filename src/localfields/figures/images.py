@@ -23,14 +23,14 @@ from ..stimuli.preprocess import (
     DifferenceOfGaussians,
     Preprocess,
     Saturate,
+    Scale,
     SpectralFilter,
     Whiten,
     Wrap,
 )
-from ..stimuli.preprocess import Scale as ScaleStep
 from ..tasks import Discrimination
 from ..theory import EffectiveFlow
-from .base import PaperFigure, Question, Results, Scale, at, printed
+from .base import FigureScale, PaperFigure, Question, Results, at, printed
 from .baselines import fields_of, kurtosis_of, label_row, most, ratios, share
 
 ZOOM, BLURS = 2, (0.0, 2.0)
@@ -62,7 +62,7 @@ STEPS: dict[str, tuple[Preprocess, ...]] = {
 }
 
 
-def task_of(world: str, scale: Scale) -> Discrimination:
+def task_of(world: str, scale: FigureScale) -> Discrimination:
     """Photographs sharp and blurred, through a column's steps; or dead leaves at two distances."""
     side = at(scale, paper=12, quick=10, tiny=6)
     if world in LEAVES:
@@ -71,7 +71,7 @@ def task_of(world: str, scale: Scale) -> Discrimination:
         return zooms(
             DeadLeaves((side, side), smallest=1.0, ratio=4.0, leaves=leaves, gray=gray), (2, 1)
         )
-    steps = (Wrap(), *STEPS[world], Center(), ScaleStep(each="all"))
+    steps = (Wrap(), *STEPS[world], Center(), Scale(each="all"))
     return blurs(
         ImagePatches(
             shape=(side, side),
@@ -84,12 +84,12 @@ def task_of(world: str, scale: Scale) -> Discrimination:
     )
 
 
-def samples(scale: Scale) -> int:
+def samples(scale: FigureScale) -> int:
     """Patches that are cut, and samples that methods without labels see."""
     return at(scale, paper=20_000, quick=3000, tiny=200)
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Every method on every world, named by both, and the flow that the theory expects."""
     hidden, some = at(scale, paper=16, quick=16, tiny=2), at(scale, paper=40, quick=24, tiny=4)
     neuron, many = SingleNeuron(init_scale=1e-4), Committee(hidden)
@@ -311,7 +311,7 @@ def questions(results: Results) -> Sequence[Question]:
     ]
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     runs = experiments(scale)
     neuron, many = (runs[f"{method}, {CENTERED}"] for method in (NEURON, MANY))

@@ -16,7 +16,7 @@ from .._files import publish
 from ..experiments import Experiment, run_or_load
 from ..store import Store
 from ..trajectory import Trajectory
-from .base import Claim, Named, PaperFigure, Question, Results, Scale
+from .base import Claim, FigureScale, NamedFigure, PaperFigure, Question, Results
 
 SUFFIXES = (".pdf", ".svg", ".png")
 LEDGER = "claims.json"
@@ -26,7 +26,7 @@ Tell = Callable[[str, float], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Made(Named):
+class Made(NamedFigure):
     """A figure as made: what the report says of it.
 
     Args:
@@ -49,7 +49,7 @@ class Made(Named):
     title: str
     caption: str
     setting: str
-    scale: Scale
+    scale: FigureScale
     runs: dict[str, str]
     computed: float
     drawn: float
@@ -66,7 +66,7 @@ class Interrupted(Exception):
 
 def make(
     figure: PaperFigure,
-    scale: Scale,
+    scale: FigureScale,
     store: Store,
     folder: Path,
     tell: Tell = lambda words, share: None,
@@ -166,7 +166,9 @@ def seconds_of(run: Trajectory) -> float:
     return sum(float(run.manifest.get(part) or 0) for part in ("compile_seconds", "run_seconds"))
 
 
-def is_current(figure: PaperFigure, scale: Scale, folder: Path, made: Mapping[str, Made]) -> bool:
+def is_current(
+    figure: PaperFigure, scale: FigureScale, folder: Path, made: Mapping[str, Made]
+) -> bool:
     """Whether a folder holds this figure, made at this scale of these experiments."""
     old = made.get(figure.name)
     if old is None or (old.scale, old.runs) != (scale, digests(figure.experiments(scale))):

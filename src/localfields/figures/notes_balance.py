@@ -14,7 +14,7 @@ from ..plots._populations import NEGATIVE
 from ..plots._style import BLUE, GRAY, GREEN, finish, new_figure
 from ..stimuli import NLGP
 from ..trajectory import Trajectory
-from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .base import FigureScale, PaperFigure, Question, Results, at, printed, spread
 from .notes_populations import ERF, GAIN, SITES, at_gain, hidden, network_of, task_of, training
 from .notes_populations import experiments as population_experiments
 
@@ -29,7 +29,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 POSITIVE = ("mostly positive", "all positive")
 
 
-def starts(scale: Scale) -> dict[str, np.ndarray]:
+def starts(scale: FigureScale) -> dict[str, np.ndarray]:
     """First fields of one norm by name, (start, neuron, site): shares of slow ones, positive."""
     rng, size = np.random.default_rng(0), hidden(scale)
     fields_by_name = {}
@@ -52,12 +52,12 @@ def starts(scale: Scale) -> dict[str, np.ndarray]:
     }
 
 
-def start_names(scale: Scale) -> list[str]:
+def start_names(scale: FigureScale) -> list[str]:
     """The start of every member."""
     return [name for name, fields in starts(scale).items() for _ in fields]
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Committees as in notes/populations, two with other labels, one started from other fields."""
     method = training(
         scale, members=at(scale, paper=3, quick=1, tiny=4)
@@ -87,7 +87,7 @@ def floor(share: Any) -> Any:
     return (np.square(share) + np.square(1 - share)) / 2
 
 
-def ranked(run: Trajectory, which: np.ndarray, scale: Scale) -> np.ndarray:
+def ranked(run: Trajectory, which: np.ndarray, scale: FigureScale) -> np.ndarray:
     """How often the second class excites neurons more than the first: P(ŷ(X₁) > ŷ(X₀)), (member,).
 
     Args:
@@ -275,7 +275,7 @@ def _alone(
 
 
 def _unbalanced(
-    found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: Scale
+    found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: FigureScale
 ) -> Question:
     names = [name for name in start_names(scale) if name.endswith("slow")]
     share, run = negative(found[STARTS])[: len(names)], runs[STARTS]
@@ -298,7 +298,7 @@ def _unbalanced(
     )
 
 
-def _positive(found: Mapping[str, Populations], scale: Scale) -> Question:
+def _positive(found: Mapping[str, Populations], scale: FigureScale) -> Question:
     names = np.array(start_names(scale))
     local = 100 * found[STARTS].localized.mean(axis=1)
     mostly, every = (local[names == kind] for kind in POSITIVE)
@@ -328,7 +328,7 @@ def _positive(found: Mapping[str, Populations], scale: Scale) -> Question:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     method: Any = experiments(scale)[STARTS].method
     return (

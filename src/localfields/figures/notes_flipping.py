@@ -13,7 +13,7 @@ from ..networks import Committee
 from ..plots._style import BLUE, GRAY, GREEN, ORANGE, SMALL, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
-from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .base import FigureScale, PaperFigure, Question, Results, at, printed, spread
 
 SITES, HIDDEN, XI = 40, 12, (1.0, 2.0)
 NOTE, LONG = "the note's run", "ours, longer"
@@ -25,7 +25,7 @@ def task(gain: float) -> Discrimination:
     return Discrimination(*(NLGP((SITES,), xi=xi, gain=gain) for xi in XI))
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """The note's committee; one on data far from Gaussian, until its fields have their shape."""
     network = Committee(HIDDEN, init_scale=1.0)
     note = Training(
@@ -176,7 +176,7 @@ def questions(results: Results) -> Sequence[Question]:
     ]
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     note, longer = (experiments(scale)[name].method for name in (NOTE, LONG))
     assert isinstance(note, Training) and isinstance(longer, Training)

@@ -13,7 +13,7 @@ from ..networks import Committee
 from ..plots._style import BLUE, GRAY, ORANGE, SMALL, finish, new_figure
 from ..stimuli import NLGP
 from ..tasks import Discrimination
-from .base import PaperFigure, Question, Results, Scale, at, printed
+from .base import FigureScale, PaperFigure, Question, Results, at, printed
 from .notes_populations import ERF as SPLIT
 from .notes_populations import SITES, XI
 from .notes_populations import experiments as population_experiments
@@ -27,17 +27,17 @@ MONOTONE = 0.95  # share of records after which the uncertainty did not grow, to
 CLOSE = 0.25  # relative error of a fit that is called one
 
 
-def gains(scale: Scale) -> tuple[float, ...]:
+def gains(scale: FigureScale) -> tuple[float, ...]:
     """The gains of the ReLU committees."""
     return at(scale, paper=GAINS, quick=GAINS[::3] + GAINS[-1:], tiny=GAINS[::7])
 
 
-def seeds(scale: Scale) -> int:
+def seeds(scale: FigureScale) -> int:
     """How many a gain."""
     return at(scale, paper=3, quick=1, tiny=1)
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """ReLU committees of note 1's size at many gains, and the erf ones of notes/populations."""
     swept, num = gains(scale), seeds(scale)
     short, long = (NLGP((SITES,), xi=xi, gain=np.repeat(swept, num)) for xi in XI)
@@ -253,7 +253,7 @@ def _shrinking(results: Results) -> Question:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     method: Any = experiments(scale)[RELU].method
     return (

@@ -36,7 +36,7 @@ from ..plots._style import (
 from ..stimuli import NLGP, Ising, Stimulus
 from ..tasks import Discrimination
 from ..theory import ExactIsing, GatedSolution, LinearResponse, gated_solution
-from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .base import FigureScale, PaperFigure, Question, Results, at, printed, spread
 
 COUPLINGS, GAIN = (0.3, 0.7), 1.0
 SPINS, BETWEEN, GAUSSIAN = "spins", "between", "Gaussian"
@@ -53,12 +53,12 @@ SINGLE: dict[str, Gates] = {
 TIMES = np.geomspace(0.02, 20, 120)  # of the closed forms
 
 
-def sites(scale: Scale) -> int:
+def sites(scale: FigureScale) -> int:
     """On the ring; few at the smallest scale, where sums over states are then possible."""
     return at(scale, paper=40, quick=40, tiny=12)
 
 
-def task_of(law: str, scale: Scale) -> Discrimination:
+def task_of(law: str, scale: FigureScale) -> Discrimination:
     """Spins, or other laws with their covariances."""
     spins = [Ising((sites(scale),), coupling=j) for j in COUPLINGS]
     if law == BETWEEN:
@@ -70,12 +70,12 @@ def task_of(law: str, scale: Scale) -> Discrimination:
     return Discrimination(*classes)
 
 
-def num_starts(scale: Scale) -> int:
+def num_starts(scale: FigureScale) -> int:
     """Members of the neuron's ensembles."""
     return at(scale, paper=3, quick=2, tiny=2)
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """One ReLU neuron, whose gates are not fixed, on spins and on their Gaussian clone."""
     theories = {SPINS: (ExactIsing(), 100.0), GAUSSIAN: (LinearResponse(), 10_000.0)}
     num = at(scale, paper=10, quick=6, tiny=3)
@@ -119,7 +119,7 @@ def frozen(results: Results, law: str) -> np.ndarray:
     return results.once(("frozen", law), compute)
 
 
-def numbers(scale: Scale) -> tuple[int, ...]:
+def numbers(scale: FigureScale) -> tuple[int, ...]:
     """How many gates."""
     return at(scale, paper=(1, 2, 4, 8), quick=(1, 2, 4), tiny=(1, 2))
 
@@ -344,7 +344,7 @@ def _more(results: Results) -> Question:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     return (
         f"N = {sites(scale)}, Ising J = {COUPLINGS}; Gaussian and NLGP (gain {GAIN:g}) of the "

@@ -25,7 +25,7 @@ from ..stimuli import NLGP, Gaussian
 from ..tasks import Discrimination
 from ..theory import LinearResponse, ModeFlow, follow_modes, winning_mode
 from ..trajectory import Trajectory
-from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .base import FigureScale, PaperFigure, Question, Results, at, printed, spread
 
 SITES, GAIN, XI, RATE = 40, 0.01, (1.0, 2.0), 0.01
 TRAINED, QUIET = "trained", "without noise"
@@ -44,7 +44,7 @@ def gaussian() -> Discrimination:
     return Discrimination(*(Gaussian((SITES,), xi=xi) for xi in XI))
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """As in the note, and the same neurons with the exact gradient."""
     network = SingleNeuron(init_scale=1.0)
 
@@ -190,7 +190,7 @@ def questions(results: Results) -> Sequence[Question]:
     ]
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     method: Any = experiments(scale)[TRAINED].method
     return (

@@ -15,7 +15,7 @@ from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory import GatedSolution, gated_solution
 from ..trajectory import inverse_participation_ratio, localized_from
-from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .base import FigureScale, PaperFigure, Question, Results, at, printed, spread
 
 SITES, CENTER, XI = 40, 20, (1.0, 2.0)
 GAINS = (0.1, 0.5, 1.0, 3.0, 100.0)  # of Fig. 4
@@ -29,7 +29,7 @@ def task(gain: float) -> Discrimination:
     return Discrimination(*(NLGP((SITES,), xi=xi, gain=gain) for xi in XI))
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """One ReLU neuron, whose own gate is then taken as fixed."""
     method = Training(
         learning_rate=0.1,
@@ -43,7 +43,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     return {TRAINED: Experiment(task(GAIN), SingleNeuron(), method)}
 
 
-def draws(scale: Scale) -> int:
+def draws(scale: FigureScale) -> int:
     """Of each class, where there is no closed form."""
     return at(scale, paper=200_000, quick=50_000, tiny=2000)
 
@@ -193,7 +193,7 @@ def questions(results: Results) -> Sequence[Question]:
     ]
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     method: Any = experiments(scale)[TRAINED].method
     return (

@@ -17,7 +17,7 @@ from ..plots._style import GRAY, SMALL, finish, new_figure
 from ..stimuli import NLGP, Gaussian, Stimulus
 from ..tasks import Discrimination
 from ..trajectory import Trajectory
-from .base import PaperFigure, Question, Results, Scale, at, printed, spread
+from .base import FigureScale, PaperFigure, Question, Results, at, printed, spread
 
 SITES, HIDDEN, GAIN, SEEDS = 40, 100, 3.0, 5
 XI = (1.0, 2.0)
@@ -37,17 +37,17 @@ def task_of(
     return Discrimination(short, long, labels=labels or LABELS[activation])
 
 
-def hidden(scale: Scale) -> int:
+def hidden(scale: FigureScale) -> int:
     """Number of neurons."""
     return at(scale, paper=HIDDEN, quick=HIDDEN, tiny=8)
 
 
-def network_of(scale: Scale, activation: str = "erf") -> Committee:
+def network_of(scale: FigureScale, activation: str = "erf") -> Committee:
     """A committee with trained biases."""
     return Committee(hidden(scale), activation=activation, bias="trained", init_scale=1.0)
 
 
-def training(scale: Scale, activation: str = "erf", **more: Any) -> Training:
+def training(scale: FigureScale, activation: str = "erf", **more: Any) -> Training:
     """Long enough for populations to be told apart and fields to have their shape."""
     return Training(
         learning_rate=RATES[activation] * hidden(scale),
@@ -62,18 +62,18 @@ def training(scale: Scale, activation: str = "erf", **more: Any) -> Training:
     )
 
 
-def seeds(scale: Scale) -> tuple[int, ...]:
+def seeds(scale: FigureScale) -> tuple[int, ...]:
     """One a member."""
     return tuple(range(at(scale, paper=SEEDS, quick=2, tiny=2)))
 
 
-def gains(scale: Scale) -> np.ndarray:
+def gains(scale: FigureScale) -> np.ndarray:
     """The gain of each member of the first experiment: seeds at one, then one seed at others."""
     others = at(scale, paper=GAINS, quick=GAINS[::2], tiny=GAINS[-1:])
     return np.array([GAIN] * len(seeds(scale)) + list(others))
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Two activations, several gains, and the limit of Gaussian data without any noise."""
     first, swept = seeds(scale), gains(scale)
     all_seeds = first + (0,) * (len(swept) - len(first))
@@ -91,7 +91,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     }
 
 
-def at_gain(run: Trajectory, gain: float, scale: Scale) -> Trajectory:
+def at_gain(run: Trajectory, gain: float, scale: FigureScale) -> Trajectory:
     """The members of the first experiment that have a gain; they are neighbors."""
     places = np.flatnonzero(gains(scale) == gain)
     return run.members(slice(places[0], places[-1] + 1))
@@ -364,7 +364,7 @@ def _tiled(found: Mapping[str, Populations]) -> Question:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     method: Any = experiments(scale)[ERF].method
     return (

@@ -16,7 +16,7 @@ from ..stimuli import NLGP
 from ..tasks import Discrimination
 from ..theory.notes.initial import mean_initial_loss
 from ..theory.notes.reduced import dominant_modes, most_negative_frequency, sampled_dominance
-from .base import PaperFigure, Question, Results, Scale, at, printed
+from .base import FigureScale, PaperFigure, Question, Results, at, printed
 
 LONG_RING, SAMPLE_XI = 400, (10.0, 20.0)  # of the note's Figure 1
 SAMPLE_GAINS = (0.01, 1.0, 100.0)
@@ -26,17 +26,17 @@ LABELS = {RELU: "zero-one", ERF: "signs"}
 BIAS = -2.0  # of eq. 6, with fields whose preactivation has twice unit size
 
 
-def gains(scale: Scale) -> np.ndarray:
+def gains(scale: FigureScale) -> np.ndarray:
     """Of the loss before learning."""
     return np.geomspace(0.01, 100, at(scale, paper=17, quick=9, tiny=3))
 
 
-def widths(scale: Scale) -> np.ndarray:
+def widths(scale: FigureScale) -> np.ndarray:
     """Of the bumps that are held against a flat field, in sites."""
     return np.geomspace(0.4, 12, at(scale, paper=15, quick=8, tiny=3))
 
 
-def draws(scale: Scale) -> int:
+def draws(scale: FigureScale) -> int:
     """Draws of each class behind every point."""
     return at(scale, paper=40_000, quick=10_000, tiny=400)
 
@@ -74,7 +74,7 @@ def losses(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarr
     return results.once("losses", compute)
 
 
-def detectors(scale: Scale) -> np.ndarray:
+def detectors(scale: FigureScale) -> np.ndarray:
     """Bumps of growing width and the flat field, with preactivations of size 2, (field, site)."""
     d = distance((SITES,))
     fields = np.stack(
@@ -299,7 +299,7 @@ def _starting(results: Results, drawn: str) -> Question:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     return (
         f"Samples: N = {LONG_RING}, ξ = ({SAMPLE_XI[0]:g}, {SAMPLE_XI[1]:g}), as in the note. "

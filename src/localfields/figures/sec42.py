@@ -13,7 +13,7 @@ from ..plots._style import BLUE, GRAY, GREEN, ORANGE, finish, new_figure
 from ..theory import EffectiveFlow, Theory
 from ..trajectory import Trajectory
 from . import fig8
-from .base import Claim, PaperFigure, Results, Scale, at, verdict
+from .base import Claim, FigureScale, PaperFigure, Results, at, verdict
 from .fig3 import EXACT, LEARNING_RATE, MEMBERS, NETWORK, ROWS, SITES, solved, trained
 
 PUBLISHED, OF = 26, 28
@@ -42,7 +42,7 @@ def first_fields(members: int, seed: int = 0) -> np.ndarray:
         return np.asarray(initial_params(ROWS["Ising"].task, NETWORK, seed, members)["weights"])
 
 
-def _training(scale: Scale, *, start: Any = (), **changed: Any) -> Experiment:
+def _training(scale: FigureScale, *, start: Any = (), **changed: Any) -> Experiment:
     """The training of Fig. 3 on Ising data with something changed."""
     experiment = trained("Ising", scale)
     return Experiment(
@@ -50,7 +50,7 @@ def _training(scale: Scale, *, start: Any = (), **changed: Any) -> Experiment:
     )
 
 
-def experiments(scale: Scale) -> Mapping[str, Experiment]:
+def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Training and flows from 28 starts; other data, larger batches, exact; many more starts."""
     base = trained("Ising", scale)
     assert isinstance(base.method, Training)
@@ -78,7 +78,7 @@ def experiments(scale: Scale) -> Mapping[str, Experiment]:
     return runs
 
 
-def other_data(scale: Scale) -> Mapping[str, Experiment]:
+def other_data(scale: FigureScale) -> Mapping[str, Experiment]:
     """The nearly binary data of Fig. 8, with little noise in training: do its peaks agree?"""
     runs = fig8.experiments(scale)
     training, flow = (runs[f"{fig8.NAMES[fig8.SHARP]}: {kind}"] for kind in ("training", "eq. (5)"))
@@ -319,7 +319,7 @@ def _rate(results: Results) -> str:
     )
 
 
-def setting(scale: Scale) -> str:
+def setting(scale: FigureScale) -> str:
     """In words."""
     method = trained("Ising", scale).method
     assert isinstance(method, Training)
