@@ -30,7 +30,7 @@ from localfields.app.limits import Limits
 from localfields.app.state import from_query, read
 from localfields.experiments.texts import experiment_of
 from localfields.figures.base import Claim
-from localfields.figures.make import Made, write_made
+from localfields.figures.make import FigureRecord, write_records
 from localfields.store import Store
 
 from .standins import (
@@ -62,7 +62,9 @@ def report(tmp_path):
     claim = Claim("K1", EVIL, "−2", "−2.1", "differs", f"Because of {EVIL}.", "closed form")
     setting = {"title": "Figure 2", "caption": "", "setting": "", "scale": "tiny", "runs": {}}
     times = {"computed": 1.0, "drawn": 1.0, "elapsed": 1.0, "slowest": (0.0, 0)}
-    write_made(tmp_path, {"fig2": Made(name="fig2", claims=(claim,), **setting, **times)})
+    write_records(
+        tmp_path, {"fig2": FigureRecord(name="fig2", claims=(claim,), **setting, **times)}
+    )
     (tmp_path / "report.html").write_text("<h1>The report</h1>", encoding="utf-8")
     (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
     return tmp_path

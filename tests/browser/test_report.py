@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localfields.cli import main
-from localfields.figures.make import read_made
+from localfields.figures.make import read_records
 from localfields.figures.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -57,7 +57,7 @@ def report(tmp_path_factory):
     """A report made with the command line, and a row with as many words as other figures have."""
     folder = tmp_path_factory.mktemp("report")
     main(["reproduce", "fig2", "--out", str(folder), "--store", str(folder / "runs")])
-    made = read_made(folder)
+    made = read_records(folder)
     claims = made["fig2"].claims
     wordy = {
         part: ", ".join(f"{part} {number}.000 ± 0.009" for number in range(30))

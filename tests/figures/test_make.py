@@ -23,7 +23,7 @@ from localfields.figures.base import (
     spread,
     verdict,
 )
-from localfields.figures.make import Interrupted, is_current, make, read_made
+from localfields.figures.make import Interrupted, is_current, make, read_records
 from localfields.figures.report import ledger, questions_of, summary
 from localfields.store import Store
 
@@ -175,7 +175,7 @@ def test_figures_made_before_stay_in_the_report(tmp_path, figures, capsys, no_tr
     assert "1 of 2 published" in reproduce("toy")  # the other is T1, on time
     out = reproduce("other")
     assert "2 of 3 published" in out and "other: " in out and "toy: " not in out
-    made = read_made(tmp_path / "out")
+    made = read_records(tmp_path / "out")
     assert list(made) == ["other", "toy"]
     assert [claim.id for claim in ledger(made.values())] == ["X2", "X1", "T1"]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -207,14 +207,14 @@ def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
 
     out = reproduce("--notes")
     assert "1 question of the notes is answered" in out and "published" not in out
-    assert list(read_made(tmp_path)) == ["notes/toy"]
+    assert list(read_records(tmp_path)) == ["notes/toy"]
     assert (tmp_path / "notes-toy.png").is_file() and (tmp_path / "notes-toy.svg").is_file()
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<h1>Questions of the working notes</h1>" in page and page.count("<tr id=") == 1
     assert "Smaller than the note's" in page.replace("&#x27;", "'")
 
     assert "1 of 2 published" in reproduce("toy")
-    made = read_made(tmp_path)
+    made = read_records(tmp_path)
     assert list(made) == ["toy", "notes/toy"]  # what was made before stays
     assert [one.id for one in questions_of(made.values())] == ["Q1"]
     assert [one.id for one in ledger(made.values())] == [
@@ -236,14 +236,14 @@ def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
 
     reproduce("notes/toy", "--only-missing")
     assert "notes/toy: " not in reproduce("notes/toy", "other", "--only-missing")
-    assert list(read_made(tmp_path)) == ["other", "toy", "notes/toy"]
+    assert list(read_records(tmp_path)) == ["other", "toy", "notes/toy"]
 
 
 def test_the_paper_alone_unless_asked(tmp_path, figures, capsys):
     main(
         ["reproduce", "--scale", "tiny", "--out", str(tmp_path), "--store", str(tmp_path / "runs")]
     )
-    assert list(read_made(tmp_path)) == ["other", "toy"]
+    assert list(read_records(tmp_path)) == ["other", "toy"]
     assert "Questions" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
@@ -252,7 +252,7 @@ def test_a_ledger_without_questions_is_read(tmp_path):
     plain = dataclasses.asdict(made)
     del plain["questions"]
     (tmp_path / "claims.json").write_text(json.dumps({"figures": [plain]}))
-    assert read_made(tmp_path) == {"toy": made}
+    assert read_records(tmp_path) == {"toy": made}
 
 
 def test_interrupting_the_command(tmp_path, figures, capsys, monkeypatch):
@@ -294,7 +294,7 @@ def test_a_figure_of_another_scale_is_made_again(tmp_path):
 )
 def test_an_unreadable_ledger_is_started_anew(tmp_path, text):
     (tmp_path / "claims.json").write_text(text)
-    assert read_made(tmp_path) == {}
+    assert read_records(tmp_path) == {}
 
 
 def test_what_a_single_run_takes(tmp_path):

@@ -64,10 +64,10 @@ def _details(summary: str, text: str, kind: str) -> str:
 
 def report_html(folder: Path | None) -> str:
     """The report in a folder as part of the page; how to make one where there is none."""
-    from ..figures.make import read_made
+    from ..figures.make import read_records
     from ..figures.report import ledger, questions_of, summary
 
-    figures = {} if folder is None else read_made(folder)
+    figures = {} if folder is None else read_records(folder)
     has_page = folder is not None and (folder / "report.html").is_file()
     if not figures and not has_page:
         return NO_REPORT

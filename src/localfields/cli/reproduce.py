@@ -48,7 +48,7 @@ def reproduce(
     from rich.console import Console
 
     from ..figures import all_figures
-    from ..figures.make import Interrupted, is_current, make, read_made
+    from ..figures.make import Interrupted, is_current, make, read_records
     from ..figures.report import questions_of, summary, write_report
     from ..store import Store
 
@@ -62,7 +62,7 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"Cannot make the folder {out}: {error.strerror}.") from None
-    finished = {name: figure for name, figure in read_made(folder).items() if name in known}
+    finished = {name: figure for name, figure in read_records(folder).items() if name in known}
     group = "notes" if notes else "paper"
     in_group = [name for name, figure in known.items() if figure.group == group]
     names = figures if figures and not notes else [*figures, *in_group]

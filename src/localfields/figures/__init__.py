@@ -16,14 +16,14 @@ def all_figures() -> dict[str, PaperFigure]:
     import sys
 
     modules = [sys.modules[f"{__name__}.{name}"] for name in discover(__name__, __path__)]
-    found: dict[str, PaperFigure] = {}
+    figures: dict[str, PaperFigure] = {}
     for module in (*modules, *_start.MODULES):
         figure = getattr(module, "FIGURE", None)
         if isinstance(figure, PaperFigure):
-            if figure.name in found:
+            if figure.name in figures:
                 raise InputError(
                     f"There are two figures called `{figure.name}`, the second in "
                     f"{module.__name__}. Rename one."
                 )
-            found[figure.name] = figure
-    return dict(sorted(found.items(), key=lambda item: (GROUPS.index(item[1].group), item[0])))
+            figures[figure.name] = figure
+    return dict(sorted(figures.items(), key=lambda item: (GROUPS.index(item[1].group), item[0])))

@@ -180,13 +180,13 @@ def _fit(results: Results) -> Claim:
     measured, reasons, good = [], [], []
     for name, law in LAWS.items():
         late, fewer = (
-            errors(one, LATE) for one in (all_seeds(results, name), results[f"{name}, fewer draws"])
+            errors(run, LATE) for run in (all_seeds(results, name), results[f"{name}, fewer draws"])
         )
         flow = errors(results[f"{name}, predicted"], 0)
         low, high = late.min(), late.max()
         good.append(bool(low <= law.published <= high))
         measured.append(f"{spread(late)} %")
-        at_end = ", ".join(printed(one) for one in late[:, -1])
+        at_end = ", ".join(printed(run) for run in late[:, -1])
         ratio = printed(fewer.mean() / late.mean(), 1)
         reasons.append(
             f"{law.title}: from {printed(low, 1)} to {printed(high, 1)} % over the last "

@@ -201,10 +201,10 @@ def claims(results: Results) -> Sequence[Claim]:
 
 
 def _split(run: Trajectory, positive: bool) -> str:
-    found = counts(run)[one_signed(run) == positive]
+    localized = counts(run)[one_signed(run) == positive]
     return (
-        f"{spread(found, 1)} ({len(found)} seed{'s' * (len(found) > 1)})"
-        if len(found)
+        f"{spread(localized, 1)} ({len(localized)} seed{'s' * (len(localized) > 1)})"
+        if len(localized)
         else "no such seed"
     )
 
@@ -234,21 +234,21 @@ def _lower(printed_net: Trajectory, bare: Trajectory) -> str:
 
 
 def _upper(swept: Trajectory, holds: bool) -> str:
-    told = []
+    by_rate = []
     for rate in RATES:
         run = at_rate(swept, rate)
-        bad = [one for one in run.outcome if one.kind != "ok"]
+        bad = [outcome for outcome in run.outcome if outcome.kind != "ok"]
         if len(bad) == run.num_members:
-            told.append(f"{rate:g}: all diverge, by step {max(one.step for one in bad)}")
+            by_rate.append(f"{rate:g}: all diverge, by step {max(outcome.step for outcome in bad)}")
         else:
-            good = [one.kind == "ok" for one in run.outcome]
+            good = [outcome.kind == "ok" for outcome in run.outcome]
             more = f", {len(bad)} of {run.num_members} diverge" if bad else ""
-            told.append(f"{rate:g}: loss {spread(run.loss[good, -1])}{more}")
+            by_rate.append(f"{rate:g}: loss {spread(run.loss[good, -1])}{more}")
     return (
         f"Kur(4): {'this half holds' if holds else 'this half differs, too'}, at a learning rate "
         f"of {TRAINS:g}. At {RATES[-1]:g}, as in the authors' record, the error of the output's "
         f"bias alone is multiplied by 1 − 2·{RATES[-1]:g} a step. By learning rate: "
-        f"{'; '.join(told)}."
+        f"{'; '.join(by_rate)}."
     )
 
 

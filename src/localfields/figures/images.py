@@ -169,8 +169,8 @@ def draw(results: Results) -> Any:
             title = f"{100 * part:.0f} % localized\norientation {selectivity:.2f}"
             ax.set_title(title, fontsize=SMALL, color=LOCALIZED if part > 0.5 else EXTENDED)
         for method, color in zip(METHODS, COLORS, strict=True):
-            run, found = results[f"{method}, {world}"], tuned(results, method, world)
-            plots.tuning(run, found=found, color=color, ax=grid[-2:, column])
+            run, responses = results[f"{method}, {world}"], tuned(results, method, world)
+            plots.tuning(run, result=responses, color=color, ax=grid[-2:, column])
         for ax in grid[-2:, column]:
             ax.yaxis.label.set_fontsize(9)
             if column:

@@ -21,12 +21,12 @@ from .base import Claim, FigureScale, NamedFigure, PaperFigure, Question, Result
 SUFFIXES = (".pdf", ".svg", ".png")
 LEDGER = "claims.json"
 
-Tell = Callable[[str, float], None]
-"""Told a few words and the share of the figure that is done."""
+OnProgress = Callable[[str, float], None]
+"""Called with a few words and the share of the figure that is done."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Made(NamedFigure):
+class FigureRecord(NamedFigure):
     """A figure as made: what the report says of it.
 
     Args:
@@ -69,8 +69,8 @@ def make(
     scale: FigureScale,
     store: Store,
     folder: Path,
-    tell: Tell = lambda words, share: None,
-) -> Made:
+    on_progress: OnProgress = lambda text, share: None,
+) -> FigureRecord:
     """Make one figure: run what is missing, draw it, and compute its claims.
 
     Args:
@@ -78,15 +78,15 @@ def make(
         scale: At which settings.
         store: Where runs are found and kept.
         folder: Where pictures go.
-        tell: Told about progress.
+        on_progress: Called with a few words and the share that is done.
 
     Raises:
         Interrupted: When training was interrupted; calling this again goes on from there.
     """
     begin = time.perf_counter()
     experiments = figure.experiments(scale)
-    runs = _run_all(experiments, store, tell)
-    tell("drawing", 1.0)
+    runs = _run_all(experiments, store, on_progress)
+    on_progress("drawing", 1.0)
     start = time.perf_counter()
     results = Results(scale, runs)
     picture = figure.draw(results)
@@ -98,7 +98,7 @@ def make(
     questions = tuple(figure.questions(results))
     seconds = {name: seconds_of(run) for name, run in runs.items()}
     longest = max(seconds, key=lambda name: seconds[name], default=None)
-    return Made(
+    return FigureRecord(
         name=figure.name,
         title=figure.title,
         caption=figure.caption,
@@ -124,24 +124,24 @@ def _at_scale(claim: Claim, results: Results) -> Claim:
 
 
 def _run_all(
-    experiments: Mapping[str, Experiment], store: Store, tell: Tell
+    experiments: Mapping[str, Experiment], store: Store, on_progress: OnProgress
 ) -> dict[str, Trajectory]:
     """Load or run all, as many at once as there are cores: most runs keep one core busy."""
     stop, done = threading.Event(), dict.fromkeys(experiments, 0.0)
 
-    def one(name: str, experiment: Experiment) -> Trajectory:
-        def on_progress(now: Any) -> None:
+    def run_one(name: str, experiment: Experiment) -> Trajectory:
+        def on_step(now: Any) -> None:
             done[name] = now.step / max(now.steps, 1)
-            tell(f"{name}, step {now.step} of {now.steps}", sum(done.values()) / len(done))
+            on_progress(f"{name}, step {now.step} of {now.steps}", sum(done.values()) / len(done))
 
-        tell(name, sum(done.values()) / len(done))
-        found = run_or_load(experiment, store, on_progress=on_progress, cancel=stop.is_set)
+        on_progress(name, sum(done.values()) / len(done))
+        run = run_or_load(experiment, store, on_progress=on_step, cancel=stop.is_set)
         done[name] = 1.0
-        return found
+        return run
 
     with concurrent.futures.ThreadPoolExecutor(_workers()) as pool:
         futures = {
-            name: pool.submit(one, name, experiment) for name, experiment in experiments.items()
+            name: pool.submit(run_one, name, experiment) for name, experiment in experiments.items()
         }
         try:
             runs = {name: future.result() for name, future in futures.items()}
@@ -167,10 +167,10 @@ def seconds_of(run: Trajectory) -> float:
 
 
 def is_current(
-    figure: PaperFigure, scale: FigureScale, folder: Path, made: Mapping[str, Made]
+    figure: PaperFigure, scale: FigureScale, folder: Path, records: Mapping[str, FigureRecord]
 ) -> bool:
     """Whether a folder holds this figure, made at this scale of these experiments."""
-    old = made.get(figure.name)
+    old = records.get(figure.name)
     if old is None or (old.scale, old.runs) != (scale, digests(figure.experiments(scale))):
         return False
     return all((folder / (figure.stem + suffix)).is_file() for suffix in SUFFIXES)
@@ -181,25 +181,27 @@ def digests(experiments: Mapping[str, Experiment]) -> dict[str, str]:
     return {name: experiment.digest for name, experiment in experiments.items()}
 
 
-def read_made(folder: Path) -> dict[str, Made]:
+def read_records(folder: Path) -> dict[str, FigureRecord]:
     """What an earlier report in a folder says of its figures; nothing if none can be read."""
     try:
         plain = json.loads((folder / LEDGER).read_text(encoding="utf-8"))
-        figures = {}
+        records = {}
         for entry in plain["figures"]:
             rows = {
                 "claims": tuple(Claim(**claim) for claim in entry["claims"]),
                 "questions": tuple(Question(**question) for question in entry.get("questions", ())),
             }
-            figures[entry["name"]] = Made(**{**entry, **rows, "slowest": tuple(entry["slowest"])})
-        return figures
+            records[entry["name"]] = FigureRecord(
+                **{**entry, **rows, "slowest": tuple(entry["slowest"])}
+            )
+        return records
     except (OSError, ValueError, TypeError, KeyError):
         return {}
 
 
-def write_made(folder: Path, made: Mapping[str, Made]) -> None:
+def write_records(folder: Path, records: Mapping[str, FigureRecord]) -> None:
     """Write the ledger."""
-    plain = {"figures": [dataclasses.asdict(figure) for figure in made.values()]}
+    plain = {"figures": [dataclasses.asdict(record) for record in records.values()]}
     text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
     publish(folder / LEDGER, lambda path: path.write_text(text, encoding="utf-8"))
 

@@ -117,9 +117,9 @@ def ranked(run: Trajectory, which: np.ndarray, scale: FigureScale) -> np.ndarray
     return np.array(probabilities)
 
 
-def negative(found: Populations) -> np.ndarray:
+def negative(result: Populations) -> np.ndarray:
     """Share of negative biases, (member,)."""
-    return (found.bias < 0).mean(axis=1)
+    return (result.bias < 0).mean(axis=1)
 
 
 def accuracies(run: Trajectory) -> np.ndarray:
@@ -163,8 +163,8 @@ def _draw_worth(ax: Any, worth: Mapping[str, np.ndarray]) -> None:
 
 def _draw_starts(left: Any, right: Any, run: Trajectory, names: Sequence[str]) -> None:
 
-    found = populations(run)
-    share, loss = negative(found), np.asarray(run.series["loss"][:, -1], float)
+    result = populations(run)
+    share, loss = negative(result), np.asarray(run.series["loss"][:, -1], float)
     slow = np.array([name.endswith("slow") for name in names])
     at_start = np.array(
         [float(name.split("%")[0]) / 100 for name in names if name.endswith("slow")]
@@ -206,26 +206,29 @@ def values_of(results: Results) -> dict[str, np.ndarray]:
 def questions(results: Results) -> Sequence[Question]:
     """What note 3 asks about balance and ablation, and what note 1 says of positive starts."""
     runs, scale = runs_of(results), results.scale
-    found = {name: populations(run) for name, run in runs.items()}
+    sorted_by_name = {name: populations(run) for name, run in runs.items()}
     return [
-        _equal(found, runs),
-        _alone(found, runs, values_of(results)),
-        _unbalanced(found, runs, scale),
-        _positive(found, scale),
+        _equal(sorted_by_name, runs),
+        _alone(sorted_by_name, runs, values_of(results)),
+        _unbalanced(sorted_by_name, runs, scale),
+        _positive(sorted_by_name, scale),
     ]
 
 
-def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> Question:
-    share, loss = negative(found[STARTS]), np.asarray(runs[STARTS].series["loss"][:, -1], float)
+def _equal(sorted_by_name: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> Question:
+    share, loss = (
+        negative(sorted_by_name[STARTS]),
+        np.asarray(runs[STARTS].series["loss"][:, -1], float),
+    )
     best = share[loss.argmin()]
-    low, high = (100 * negative(found[name]) for name in LABELS)
+    low, high = (100 * negative(sorted_by_name[name]) for name in LABELS)
     decided = low.mean() > 95 and high.mean() < 5
     answer = (
         "No, the labels decide. On average over x and −x a neuron with a negative bias says "
         "something between −1 and 0, others between 0 and 1, so that a share f of negative "
         "biases leaves a loss of ½(f² + (1 − f)²) at least for labels ±1, least at one half. "
     )
-    told = (
+    labels = (
         "Labels −1 and 0 make all biases negative, 0 and 1 all positive."
         if decided
         else "Other labels: see right."
@@ -234,7 +237,7 @@ def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> 
         "BAL1",
         "note 3, §2",
         "That there are two populations, and of equal size, seems arbitrary",
-        answer + told,
+        answer + labels,
         f"loss is least ({printed(float(loss.min()), 3)}) at a share of {printed(float(best))}, "
         f"against a floor of {printed(float(floor(best)), 3)}; negative biases with labels −1 and "
         f"0: {spread(low, 0)} %, with 0 and 1: {spread(high, 0)} %",
@@ -243,12 +246,12 @@ def _equal(found: Mapping[str, Populations], runs: Mapping[str, Trajectory]) -> 
 
 
 def _alone(
-    found: Mapping[str, Populations],
+    sorted_by_name: Mapping[str, Populations],
     runs: Mapping[str, Trajectory],
     worth: Mapping[str, np.ndarray],
 ) -> Question:
     kinds = [
-        100 * getattr(found[name], kind).mean(axis=1)
+        100 * getattr(sorted_by_name[name], kind).mean(axis=1)
         for name, kind in ((LOCALIZED, "localized"), (OSCILLATORY, "oscillatory"))
     ]
     able = min(np.nanmin(worth[name]) for name in LABELS) > 0.8
@@ -275,10 +278,10 @@ def _alone(
 
 
 def _unbalanced(
-    found: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: FigureScale
+    sorted_by_name: Mapping[str, Populations], runs: Mapping[str, Trajectory], scale: FigureScale
 ) -> Question:
     names = [name for name in start_names(scale) if name.endswith("slow")]
-    share, run = negative(found[STARTS])[: len(names)], runs[STARTS]
+    share, run = negative(sorted_by_name[STARTS])[: len(names)], runs[STARTS]
     loss, right = np.asarray(run.series["loss"][:, -1], float), accuracies(run)
     ranks = ranked(run, np.isfinite(run.biases[:, -1]), scale)
     rows = (
@@ -298,12 +301,12 @@ def _unbalanced(
     )
 
 
-def _positive(found: Mapping[str, Populations], scale: FigureScale) -> Question:
+def _positive(sorted_by_name: Mapping[str, Populations], scale: FigureScale) -> Question:
     names = np.array(start_names(scale))
-    local = 100 * found[STARTS].localized.mean(axis=1)
+    local = 100 * sorted_by_name[STARTS].localized.mean(axis=1)
     mostly, every = (local[names == kind] for kind in POSITIVE)
     slow = local[names == "100 % slow"]
-    usual = 100 * found[BOTH].localized.mean(axis=1)
+    usual = 100 * sorted_by_name[BOTH].localized.mean(axis=1)
     positive = np.concatenate([mostly, every])
     gain = positive.mean() - usual.mean()
     errors = [counts.std(ddof=1) / np.sqrt(len(counts)) for counts in (positive, usual)]

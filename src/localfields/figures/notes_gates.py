@@ -303,7 +303,9 @@ def _neuron(
         "spins although flat gates learn faster there, and flat on Gaussian data."
         if all(reached)
         else "Neither throughout: on "
-        + " and ".join(law for law, one in zip((SPINS, GAUSSIAN), reached, strict=True) if not one)
+        + " and ".join(
+            law for law, ended in zip((SPINS, GAUSSIAN), reached, strict=True) if not ended
+        )
         + " the neuron's own gate does not end at the winner's loss."
     )
     return Question(

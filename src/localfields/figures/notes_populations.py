@@ -137,22 +137,22 @@ def relative_spread(values: np.ndarray) -> float:
     return float(np.std(values) / np.abs(np.mean(values))) if len(values) > 1 else float("nan")
 
 
-def signs_kept(found: Populations) -> tuple[int, int, int, int]:
+def signs_kept(result: Populations) -> tuple[int, int, int, int]:
     """Localized fields with negative biases, all; oscillatory ones with positive biases, all."""
-    negative = found.bias < 0
+    negative = result.bias < 0
     return (
-        int((found.localized & negative).sum()),
-        int(found.localized.sum()),
-        int((found.oscillatory & ~negative).sum()),
-        int(found.oscillatory.sum()),
+        int((result.localized & negative).sum()),
+        int(result.localized.sum()),
+        int((result.oscillatory & ~negative).sum()),
+        int(result.oscillatory.sum()),
     )
 
 
-def shares(found: Populations) -> tuple[float, float]:
+def shares(result: Populations) -> tuple[float, float]:
     """Percent of localized fields among negative and among positive biases, or nan."""
-    negative = found.bias < 0
+    negative = result.bias < 0
     below, above = (
-        100 * float(found.localized[which].mean()) if which.any() else np.nan
+        100 * float(result.localized[which].mean()) if which.any() else np.nan
         for which in (negative, ~negative)
     )
     return below, above
@@ -182,10 +182,10 @@ def _draw_below(figure: Any, results: Results, runs: Mapping[str, Trajectory]) -
     for place, row in enumerate(fields[bias > 0][:4]):
         fast.plot(row / (np.abs(row).max() or 1) - 2.3 * place, color=POSITIVE, lw=0.9)
     finish(fast, "four with positive biases", xlabel="site", yticks=[])
-    for (name, found), marker in zip(sorted_fields.items(), ("o", "^"), strict=True):
-        colors = np.where(found.bias < 0, NEGATIVE, POSITIVE).ravel().tolist()
+    for (name, result), marker in zip(sorted_fields.items(), ("o", "^"), strict=True):
+        colors = np.where(result.bias < 0, NEGATIVE, POSITIVE).ravel().tolist()
         dots = {"s": 9, "c": colors, "marker": marker, "lw": 0, "alpha": 0.5}
-        neurons.scatter(found.bias.ravel(), found.ipr.ravel(), **dots)
+        neurons.scatter(result.bias.ravel(), result.ipr.ravel(), **dots)
         neurons.plot([], [], marker, color=GRAY, ms=4, label=name)
     labels = {"xlabel": "bias", "ylabel": "inverse participation ratio", "ylim": (0, None)}
     finish(neurons, "every neuron of all seeds", legend={}, **labels)
@@ -211,10 +211,10 @@ def by_gain(results: Results) -> tuple[np.ndarray, np.ndarray]:
 def questions(results: Results) -> Sequence[Question]:
     """What notes 1 and 3 say of the two populations."""
     runs = main_runs(results)
-    found = {name: populations(run) for name, run in runs.items()}
+    sorted_by_name = {name: populations(run) for name, run in runs.items()}
     size = hidden(results.scale)
     stimuli = task_of(NLGP, gain=GAIN).stimuli
-    negative = {name: (one.bias < 0).sum(axis=1) for name, one in found.items()}
+    negative = {name: (values.bias < 0).sum(axis=1) for name, values in sorted_by_name.items()}
     over = f"{len(seeds(results.scale))} seeds each, fields sorted by inverse participation ratio "
     over += "and spectrum"
     return [
@@ -224,14 +224,14 @@ def questions(results: Results) -> Sequence[Question]:
             "With sigmoidal neurons two populations of roughly equal size appear",
             _sizes(negative, size),
             "; ".join(
-                f"{name}: {spread(one, 1)} of {size} biases negative"
-                for name, one in negative.items()
+                f"{name}: {spread(values, 1)} of {size} biases negative"
+                for name, values in negative.items()
             ),
             over,
         ),
-        _signs(results, found),
-        _sharing(runs, found),
-        _tiled(found),
+        _signs(results, sorted_by_name),
+        _sharing(runs, sorted_by_name),
+        _tiled(sorted_by_name),
         Question(
             "POP5",
             "note 1, §3",
@@ -262,8 +262,8 @@ def _sizes(negative: Mapping[str, np.ndarray], size: int) -> str:
     return f"{verdict}; which sizes, and why half is best, is in notes/balance."
 
 
-def _signs(results: Results, found: Mapping[str, Populations]) -> Question:
-    counts = {name: signs_kept(one) for name, one in found.items()}
+def _signs(results: Results, sorted_by_name: Mapping[str, Populations]) -> Question:
+    counts = {name: signs_kept(values) for name, values in sorted_by_name.items()}
     kept = all(a == b and c == d for a, b, c, d in counts.values())
     most = all(a > 0.9 * b and c > 0.9 * d for a, b, c, d in counts.values())
     swept, values = by_gain(results)
@@ -274,8 +274,10 @@ def _signs(results: Results, found: Mapping[str, Populations]) -> Question:
     waves = populations(results[GAUSSIAN])
     slow, fast = (waves.frequency[which] for which in (waves.bias < 0, waves.bias > 0))
     ends = ", ".join(
-        f"{np.median(one):.0f} ({one.min():.0f}–{one.max():.0f})" if one.size else "none"
-        for one in (slow, fast)
+        f"{np.median(values):.0f} ({values.min():.0f}–{values.max():.0f})"
+        if values.size
+        else "none"
+        for values in (slow, fast)
     )
     first = "Yes" if kept else "Yes, with few exceptions" if most else "Not in general"
     split = slow.size and fast.size and slow.max() < fast.min()
@@ -306,19 +308,16 @@ def _signs(results: Results, found: Mapping[str, Populations]) -> Question:
     )
 
 
-def _sharing(runs: Mapping[str, Trajectory], found: Mapping[str, Populations]) -> Question:
+def _sharing(runs: Mapping[str, Trajectory], sorted_by_name: Mapping[str, Populations]) -> Question:
     parts, numbers = [], []
     for name, run in runs.items():
-        sorted_fields = found[name]
-        local = sorted_fields.localized & (sorted_fields.bias < 0)
+        result = sorted_by_name[name]
+        local = result.localized & (result.bias < 0)
         spreads = [
             np.array(
-                [
-                    relative_spread(row[which])
-                    for row, which in zip(sorted_fields.bias, mask, strict=True)
-                ]
+                [relative_spread(row[which]) for row, which in zip(result.bias, mask, strict=True)]
             )
-            for mask in (local, sorted_fields.bias > 0)
+            for mask in (local, result.bias > 0)
         ]
         same = np.array([alike(f[m].astype(float)) for f, m in zip(run.final, local, strict=True)])
         numbers += [100 * np.mean(spreads[0]), 100 * np.mean(spreads[1])]
@@ -341,12 +340,10 @@ def _sharing(runs: Mapping[str, Trajectory], found: Mapping[str, Populations]) -
     )
 
 
-def _tiled(found: Mapping[str, Populations]) -> Question:
-    even = np.concatenate([sorted_fields.tiling.evenness for sorted_fields in found.values()])
-    covered = np.concatenate([sorted_fields.tiling.covered for sorted_fields in found.values()])
-    chance = np.concatenate(
-        [sorted_fields.tiling.covered_by_chance for sorted_fields in found.values()]
-    )
+def _tiled(sorted_by_name: Mapping[str, Populations]) -> Question:
+    even = np.concatenate([result.tiling.evenness for result in sorted_by_name.values()])
+    covered = np.concatenate([result.tiling.covered for result in sorted_by_name.values()])
+    chance = np.concatenate([result.tiling.covered_by_chance for result in sorted_by_name.values()])
     clear = np.isfinite(even).all() and even.mean() > 3 / np.sqrt(
         len(even)
     )  # each has deviation 1 by chance

@@ -143,10 +143,10 @@ def _draw_loss(ax: Any, results: Results, name: str) -> None:
 
 
 def _draw_preferences(ax: Any, results: Results, equation: str, title: str) -> None:
-    for (gain, found), color in zip(
+    for (gain, probabilities), color in zip(
         preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True
     ):
-        values, error = found[equation], found[f"{equation} error"]
+        values, error = probabilities[equation], probabilities[f"{equation} error"]
         style = {"fmt": "o-", "color": color, "ms": 3, "lw": 1.1, "label": f"gain {gain:g}"}
         ax.errorbar(widths(results.scale), values[:-1], yerr=2 * error[:-1], **style)
         ax.axhline(values[-1], color=color, lw=1, ls=":")
@@ -220,13 +220,17 @@ def _best_and_flat(gain: float, widths: np.ndarray, values: np.ndarray, error: n
 
 def _better(results: Results, drawn: str) -> Question:
     rows, verdicts = [], []
-    for gain, found in preferences(results).items():
-        best = int(found["9"][:-1].argmax())
-        margin = (found["9"][best] - found["9"][-1]) / np.hypot(
-            found["9 error"][best], found["9 error"][-1]
+    for gain, probabilities in preferences(results).items():
+        best = int(probabilities["9"][:-1].argmax())
+        margin = (probabilities["9"][best] - probabilities["9"][-1]) / np.hypot(
+            probabilities["9 error"][best], probabilities["9 error"][-1]
         )
         verdicts.append(margin > 5)
-        rows.append(_best_and_flat(gain, widths(results.scale), found["9"], found["9 error"]))
+        rows.append(
+            _best_and_flat(
+                gain, widths(results.scale), probabilities["9"], probabilities["9 error"]
+            )
+        )
     if verdicts[-1] and not verdicts[0]:
         answer = (
             "On Gaussian data not: flat fields are. At high gain yes: bumps no wider than the "
@@ -250,9 +254,13 @@ def _better(results: Results, drawn: str) -> Question:
 
 def _shifts(results: Results) -> Question:
     rows, apart = [], []
-    for gain, found in preferences(results).items():
-        apart.append(np.abs(found["6"] - found["9"]).max())
-        rows.append(_best_and_flat(gain, widths(results.scale), found["6"], found["6 error"]))
+    for gain, probabilities in preferences(results).items():
+        apart.append(np.abs(probabilities["6"] - probabilities["9"]).max())
+        rows.append(
+            _best_and_flat(
+                gain, widths(results.scale), probabilities["6"], probabilities["6 error"]
+            )
+        )
     low = preferences(results)[SAMPLE_GAINS[0]]
     bumps = low["6"][:-1].max() - low["6"][-1] > 5 * low["6 error"][-1]
     return Question(

@@ -13,7 +13,7 @@ from typing import Any
 from .. import __version__
 from .._files import publish
 from .base import GROUPS, Claim, Question, printed, verdict
-from .make import Made, write_made
+from .make import FigureRecord, write_records
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -79,44 +79,44 @@ PUBLISHED, NOTES, EXTRA = (
 )
 
 
-def write_report(folder: Path, made: Mapping[str, Made]) -> list[Claim]:
+def write_report(folder: Path, records: Mapping[str, FigureRecord]) -> list[Claim]:
     """Write claims.json, report.md and report.html, each whole or not at all.
 
     Returns:
         The whole ledger.
     """
-    claims = ledger(made.values())
-    write_made(folder, made)
+    claims = ledger(records.values())
+    write_records(folder, records)
     publish(
         folder / "report.md",
-        lambda path: path.write_text(_markdown(made, claims), encoding="utf-8"),
+        lambda path: path.write_text(_markdown(records, claims), encoding="utf-8"),
     )
     publish(
         folder / "report.html",
-        lambda path: path.write_text(_page(folder, made, claims), encoding="utf-8"),
+        lambda path: path.write_text(_page(folder, records, claims), encoding="utf-8"),
     )
     return claims
 
 
-def questions_of(made: Iterable[Made]) -> list[Question]:
+def questions_of(records: Iterable[FigureRecord]) -> list[Question]:
     """All questions, with answers."""
-    return [question for figure in made for question in figure.questions]
+    return [question for record in records for question in record.questions]
 
 
-def ledger(made: Iterable[Made]) -> list[Claim]:
+def ledger(records: Iterable[FigureRecord]) -> list[Claim]:
     """All claims, and that on time, which is of all the paper's figures together."""
-    made = [figure for figure in made if figure.group == "paper"]
-    return [claim for figure in made for claim in figure.claims] + _speed(made)
+    records = [record for record in records if record.group == "paper"]
+    return [claim for record in records for claim in record.claims] + _speed(records)
 
 
-def _speed(made: Sequence[Made]) -> list[Claim]:
+def _speed(records: Sequence[FigureRecord]) -> list[Claim]:
     """T1: what a single run takes, from the seconds that stored runs took."""
-    timed = [figure for figure in made if figure.slowest[1]]
+    timed = [record for record in records if record.slowest[1]]
     if not timed:
         return []
-    slowest = max(timed, key=lambda figure: figure.slowest[0])
+    slowest = max(timed, key=lambda record: record.slowest[0])
     seconds, members = slowest.slowest
-    total = sum(figure.elapsed for figure in made)
+    total = sum(record.elapsed for record in records)
     faster = "Faster: " if seconds < 600 else ""
     together = "a single run" if members == 1 else f"{members} runs together"
     reason = (
@@ -124,7 +124,7 @@ def _speed(made: Sequence[Made]) -> list[Claim]:
         f"and all figures together took {printed(total / 60, 1)} minutes this time. Machines "
         "differ, and so may the estimator of the gradient, which each caption names."
     )
-    at_paper_scale = all(figure.scale == "paper" for figure in timed)
+    at_paper_scale = all(record.scale == "paper" for record in timed)
     return [
         Claim(
             "T1",
@@ -166,7 +166,7 @@ def _cores() -> str:
     return f"{count} core{'s' if count > 1 else ''}"
 
 
-def _made() -> str:
+def _versions() -> str:
     import jax
 
     return (
@@ -177,7 +177,7 @@ def _made() -> str:
     )
 
 
-def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
+def _page(folder: Path, records: Mapping[str, FigureRecord], claims: Sequence[Claim]) -> str:
     def claim_cell(claim: Claim, name: str) -> str:
         text = html.escape(getattr(claim, name))
         if name != "verdict":
@@ -191,84 +191,89 @@ def _page(folder: Path, made: Mapping[str, Made], claims: Sequence[Claim]) -> st
             f'<br><span class="small">{html.escape(small)}</span>' if small else ""
         )
 
-    def row(one: Any, heads: Mapping[str, str], cell: Callable[[Any, str], str]) -> str:
+    def row(entry: Any, heads: Mapping[str, str], cell: Callable[[Any, str], str]) -> str:
         cells = []
         for name, head in heads.items():
             title = name in ("statement", "question")
             label = f' data-name="{head}"' if head and not title else ""
             kind = "number" if name in ("published", "measured") else "statement" if title else name
             kind = "long" if heads is ASKED and kind == "number" else kind
-            cells.append(f'<td class="{kind}"{label}>{cell(one, name)}</td>')
-        return f'<tr id="{one.id}">{"".join(cells)}</tr>'
+            cells.append(f'<td class="{kind}"{label}>{cell(entry, name)}</td>')
+        return f'<tr id="{entry.id}">{"".join(cells)}</tr>'
 
     def table(
         rows: Sequence[Any], heads: Mapping[str, str], cell: Callable[[Any, str], str]
     ) -> str:
         top = "".join(f"<th>{head}</th>" for head in heads.values())
-        body = "\n".join(row(one, heads, cell) for one in rows)
+        body = "\n".join(row(entry, heads, cell) for entry in rows)
         return f"<table><thead><tr>{top}</tr></thead><tbody>\n{body}\n</tbody></table>"
 
-    def block(one: Made) -> str:
-        data = base64.b64encode((folder / f"{one.stem}.png").read_bytes()).decode()
-        caption = f"{html.escape(one.caption)} <br><b>Setting.</b> {html.escape(_setting(one))}"
-        title = html.escape(one.title)
+    def block(figure: FigureRecord) -> str:
+        data = base64.b64encode((folder / f"{figure.stem}.png").read_bytes()).decode()
+        caption = (
+            f"{html.escape(figure.caption)} <br><b>Setting.</b> {html.escape(_setting(figure))}"
+        )
+        title = html.escape(figure.title)
         image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
         # On a phone the picture keeps a size at which it can be read, and scrolls in its frame.
         frame = f'<div class="scroll" tabindex="0">{image}</div>'
-        figure = f"<figure>{frame}<figcaption>{caption}</figcaption></figure>"
-        return f'<h2 id="{one.stem}">{title}</h2>{figure}'
+        markup = f"<figure>{frame}<figcaption>{caption}</figcaption></figure>"
+        return f'<h2 id="{figure.stem}">{title}</h2>{markup}'
 
-    def times(one: Made) -> str:
-        values = one.name, one.scale, str(len(one.runs)), *_seconds(one)
+    def times(figure: FigureRecord) -> str:
+        values = figure.name, figure.scale, str(len(figure.runs)), *_seconds(figure)
         cells = (
             f'<td data-name="{name}">{value}</td>'
             for name, value in zip(TIMES, values, strict=True)
         )
         return f"<tr>{''.join(cells)}</tr>"
 
-    papers, asked = _sections(made)
+    papers, asked = _sections(records)
     body = [table(claims, HEADS, claim_cell), *map(block, papers)] if papers else []
     for head, figures in asked.items():
         body += [f'<h2 id="{figures[0].group}">{head}</h2>'] * bool(body)
         body += [table(questions_of(figures), ASKED, question_cell), *map(block, figures)]
     return PAGE.format(
         head=_head(papers, asked),
-        summary=html.escape(summary(claims, questions_of(made.values()))),
+        summary=html.escape(summary(claims, questions_of(records.values()))),
         contents=" · ".join(
-            f'<a href="#{one.stem}">{html.escape(one.title)}</a>' for one in made.values()
+            f'<a href="#{figure.stem}">{html.escape(figure.title)}</a>'
+            for figure in records.values()
         ),
         body="\n".join(body),
         timed="".join(f"<th>{head}</th>" for head in TIMES),
-        times="\n".join(map(times, made.values())),
-        made=html.escape(_made()),
+        times="\n".join(map(times, records.values())),
+        made=html.escape(_versions()),
     )
 
 
-def _sections(made: Mapping[str, Made]) -> tuple[list[Made], dict[str, list[Made]]]:
+def _sections(
+    records: Mapping[str, FigureRecord],
+) -> tuple[list[FigureRecord], dict[str, list[FigureRecord]]]:
     """The paper's figures, and those with questions by their headings: the notes' and our own."""
     groups = {
-        group: [figure for figure in made.values() if figure.group == group] for group in GROUPS
+        group: [record for record in records.values() if record.group == group] for group in GROUPS
     }
     asked = {NOTES: groups["notes"], EXTRA: groups["extra"]}
     return groups["paper"], {head: figures for head, figures in asked.items() if figures}
 
 
-def _head(papers: Sequence[Made], asked: Mapping[str, Any]) -> str:
+def _head(papers: Sequence[FigureRecord], asked: Mapping[str, Any]) -> str:
     return PUBLISHED if papers or not asked else next(iter(asked))
 
 
-def _setting(figure: Made) -> str:
-    whose = {"paper": "the paper's", "notes": "the note's", "extra": "ours"}[figure.group]
+def _setting(record: FigureRecord) -> str:
+    whose = {"paper": "the paper's", "notes": "the note's", "extra": "ours"}[record.group]
     return (
-        figure.setting
-        if figure.scale == "paper"
-        else f"{figure.setting} Smaller than {whose}: scale {figure.scale}."
+        record.setting
+        if record.scale == "paper"
+        else f"{record.setting} Smaller than {whose}: scale {record.scale}."
     )
 
 
-def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
-    papers, asked = _sections(made)
-    lines = [f"# {_head(papers, asked)}", "", summary(claims, questions_of(made.values()))]
+def _markdown(records: Mapping[str, FigureRecord], claims: Sequence[Claim]) -> str:
+    papers, asked = _sections(records)
+    lines = [f"# {_head(papers, asked)}", "", summary(claims, questions_of(records.values()))]
     if papers:
         rows = (
             (row.id, row.statement, row.published, row.measured, row.verdict, row.reason)
@@ -291,9 +296,9 @@ def _markdown(made: Mapping[str, Made], claims: Sequence[Claim]) -> str:
             *_table(("", "question", "where", "answer", "measured", "how"), rows),
             *_blocks(figures),
         ]
-    rows = ((row.name, row.scale, str(len(row.runs)), *_seconds(row)) for row in made.values())
+    rows = ((row.name, row.scale, str(len(row.runs)), *_seconds(row)) for row in records.values())
     lines += ["", "## How this was made", "", *_table(TIMES, rows)]
-    return "\n".join([*lines, "", _made(), ""])
+    return "\n".join([*lines, "", _versions(), ""])
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -303,20 +308,20 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
-def _blocks(made: Sequence[Made]) -> list[str]:
+def _blocks(records: Sequence[FigureRecord]) -> list[str]:
     lines = []
-    for figure in made:
+    for record in records:
         lines += [
             "",
-            f"## {figure.title}",
+            f"## {record.title}",
             "",
-            f"![{figure.title}]({figure.stem}.png)",
+            f"![{record.title}]({record.stem}.png)",
             "",
-            figure.caption,
+            record.caption,
         ]
-        lines += ["", f"Setting: {_setting(figure)}"]
+        lines += ["", f"Setting: {_setting(record)}"]
     return lines
 
 
-def _seconds(figure: Made) -> tuple[str, ...]:
-    return tuple(f"{value:.1f} s" for value in (figure.computed, figure.drawn, figure.elapsed))
+def _seconds(record: FigureRecord) -> tuple[str, ...]:
+    return tuple(f"{value:.1f} s" for value in (record.computed, record.drawn, record.elapsed))

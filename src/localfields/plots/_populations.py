@@ -18,15 +18,15 @@ NEGATIVE, POSITIVE = ORANGE, BLUE  # of biases
 ORIENTED = 0.2  # selectivity from which an orientation means something
 
 
-def neuron_order(found: Populations, member: int = 0) -> np.ndarray:
+def neuron_order(result: Populations, member: int = 0) -> np.ndarray:
     """Order of drawing: negative biases by position of their fields, then others by frequency."""
-    bias = found.bias[member]
-    key = np.where(bias < 0, found.position[member], found.frequency[member])
+    bias = result.bias[member]
+    key = np.where(bias < 0, result.position[member], result.frequency[member])
     return np.lexsort((key, bias >= 0))
 
 
 def populations(
-    run: Trajectory, member: int = 0, *, found: Populations | None = None, ax: Any = None
+    run: Trajectory, member: int = 0, *, result: Populations | None = None, ax: Any = None
 ) -> np.ndarray:
     """Draw the final fields of a committee on a ring, one row per neuron, and its biases as bars.
 
@@ -36,7 +36,7 @@ def populations(
     Args:
         run: Committees with recorded biases.
         member: Index of the member.
-        found: The result of `lf.populations(run)`, if you have it already.
+        result: The result of `lf.populations(run)`, if you have it already.
         ax: Two axes; a new figure by default.
 
     Returns:
@@ -54,16 +54,16 @@ def populations(
     """
     if len(run.shape) > 1:
         raise InputError(f"This plot is for fields on a ring, got fields on {run.shape}.")
-    found = find_populations(run) if found is None else found
+    result = find_populations(run) if result is None else result
     picture, bars = axes = new_panels(ax, ["ab"], (5.2, 3.6), width_ratios=(2.2, 1))
-    order = neuron_order(found, member)
+    order = neuron_order(result, member)
     rows = np.asarray(run.final[member], float)[order]
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
     scaled = rows / np.where(largest == 0, 1, largest)
     picture.imshow(scaled, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
     picture.set_xlabel("site", fontsize=SMALL)
     picture.set_ylabel("neuron", fontsize=SMALL)
-    bias = found.bias[member][order]
+    bias = result.bias[member][order]
     colors = np.where(bias < 0, NEGATIVE, POSITIVE).tolist()
     bars.barh(np.arange(len(bias)), bias, height=1.0, color=colors, lw=0)
     bars.set_ylim(len(bias) - 0.5, -0.5)
@@ -78,7 +78,7 @@ def populations(
 
 
 def tuning(
-    run: Trajectory, *, found: Tuning | None = None, color: str = BLUE, ax: Any = None
+    run: Trajectory, *, result: Tuning | None = None, color: str = BLUE, ax: Any = None
 ) -> np.ndarray:
     """Draw how the final fields on a torus respond to gratings, one dot per field.
 
@@ -87,7 +87,7 @@ def tuning(
 
     Args:
         run: What `train`, `solve` or a baseline's `fit` returned.
-        found: The result of `lf.analysis.tuning` for all fields, if you have it already.
+        result: The result of `lf.analysis.tuning` for all fields, if you have it already.
         color: Color of the dots.
         ax: Two axes; a new figure by default.
 
@@ -105,24 +105,24 @@ def tuning(
     if len(run.shape) != 2:
         raise InputError(f"This plot is for fields on a torus of two axes, got {run.shape}.")
     fields = run.final.reshape(-1, *run.shape)
-    if found is None:
+    if result is None:
         # A field of zeros stands as a constant, which responds to no grating.
-        found = find_tuning(np.where(fields.any(axis=(1, 2), keepdims=True), fields, 1.0))
+        result = find_tuning(np.where(fields.any(axis=(1, 2), keepdims=True), fields, 1.0))
     selectivity, phases = axes = new_panels(ax, ["ab"], (7.2, 3.2))
     size = fields[0].size
     ratios = np.nan_to_num(inverse_participation_ratio(fields, 2))
     dots = {"s": 10, "color": color, "alpha": 0.6, "lw": 0}
-    selectivity.scatter(np.maximum(ratios, 1 / size), found.selectivity, **dots)
+    selectivity.scatter(np.maximum(ratios, 1 / size), result.selectivity, **dots)
     if not selectivity.lines:  # several runs may be drawn on the same axes
         selectivity.axvline(localized_from(size), color="black", ls="--", lw=0.8)
     selectivity.set(xscale="log", xlim=(0.8 / size, 1.3), ylim=(-0.03, 1))
     selectivity.set_xticks((0.01, 0.1, 1), ("0.01", "0.1", "1"))
     selectivity.minorticks_off()
     selectivity.set(xlabel="inverse participation ratio", ylabel="orientation selectivity")
-    oriented = found.selectivity > ORIENTED
+    oriented = result.selectivity > ORIENTED
     # Phases of either sign and of ψ and π − ψ are one: from even (0°) to odd (90°).
-    folded = np.degrees(np.arcsin(np.sqrt(found.oddness[oriented])))
-    phases.scatter(np.degrees(found.orientation[oriented]), folded, **dots)
+    folded = np.degrees(np.arcsin(np.sqrt(result.oddness[oriented])))
+    phases.scatter(np.degrees(result.orientation[oriented]), folded, **dots)
     phases.set(xlim=(-6, 186), ylim=(-4, 94), xticks=(0, 45, 90, 135, 180))
     phases.set_yticks((0, 45, 90), ("even", "", "odd"))
     phases.set(xlabel="preferred orientation, degrees", ylabel="preferred phase")
