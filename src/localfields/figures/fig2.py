@@ -41,7 +41,7 @@ def draw(results: Results) -> Any:
         limit = 1.15 * max(np.abs(x_long[0]).max(), np.abs(x_short[0]).max())
         for ax in row[:2]:
             ax.set_ylim(-limit, limit)
-        plots.covariance(long, x_long, ax=row[2])
+        plots.covariance(long, x_long, ax=row[2]).set_ylabel("")
         plots.marginal(long, x_long, ax=row[3])
         row[0].set_ylabel(name, fontsize=11)
     for ax in axes[1:, 2:].flat:
