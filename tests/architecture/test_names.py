@@ -1,4 +1,4 @@
-"""One meaning per name: classes of one name, and values that can be changed after they were made."""
+"""One meaning per class name, and values that cannot be changed after they were made."""
 
 import ast
 from collections import defaultdict
