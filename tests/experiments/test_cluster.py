@@ -152,7 +152,7 @@ def test_clusters_that_are_none(text):
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch, tmp_path):
-    monkeypatch.setattr("localfields.experiments.cluster.PATIENCE", "200ms")
+    monkeypatch.setattr("localfields.experiments.cluster.CONNECT_TIMEOUT", "200ms")
     with pytest.raises(InputError, match="No scheduler answers at"):
         run_sweep(SWEEP, tmp_path, cluster="tcp://127.0.0.1:9")
 

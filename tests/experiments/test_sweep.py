@@ -15,7 +15,7 @@ from localfields import InputError
 from localfields.experiments import Sweep, run_sweep, stored_points, stored_sweeps, sweep_from
 from localfields.experiments.document import read_experiment, read_sweep
 from localfields.experiments.paths import resolve
-from localfields.experiments.values import spread
+from localfields.experiments.values import value_list
 
 TASK = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
 QUICK = lf.Training(steps=6, batch=20, every=3, evaluate=10)
@@ -110,7 +110,7 @@ def test_other_mistakes():
     ],
 )
 def test_values_in_a_few_characters(text, values):
-    assert spread(text) == values
+    assert value_list(text) == values
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_values_in_a_few_characters(text, values):
 )
 def test_values_that_are_none(text):
     with pytest.raises(InputError):
-        spread(text)
+        value_list(text)
 
 
 # -- what runs together ----------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def test_a_damaged_index_is_rebuilt(store, reads):
 def test_a_locked_index_is_bypassed(store, monkeypatch):
     put(store)
     before = store.list()
-    monkeypatch.setattr(index, "PATIENCE", 0.05)
+    monkeypatch.setattr(index, "LOCK_TIMEOUT", 0.05)
     connection = sqlite3.connect(store.path / index.NAME)
     connection.execute("BEGIN EXCLUSIVE")
     put(store, seed=1)

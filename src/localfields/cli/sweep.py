@@ -100,16 +100,20 @@ def _command(cls: Any) -> Command:
 
 def _axes(path: str, text: str) -> tuple[str, dict[str, list[Any]]]:
     """The value of an option in the base experiment, and the axes that it adds to the sweep."""
-    from ..experiments.values import is_spread, spread
+    from ..experiments.values import is_value_list, value_list
 
     parts = text.split(",")
     # The values of `values:1,3:0.3,0.7` have commas of their own.
-    if is_spread(text) and (text.startswith("values:") or len(parts) == 1):
-        values = spread(text)
+    if is_value_list(text) and (text.startswith("values:") or len(parts) == 1):
+        values = value_list(text)
         return _text(values[0]), {path: values}
-    axes = {f"{path}[{place}]": spread(part) for place, part in enumerate(parts) if is_spread(part)}
+    axes = {
+        f"{path}[{place}]": value_list(part)
+        for place, part in enumerate(parts)
+        if is_value_list(part)
+    }
     first = [
-        _text(axes[f"{path}[{place}]"][0]) if is_spread(part) else part
+        _text(axes[f"{path}[{place}]"][0]) if is_value_list(part) else part
         for place, part in enumerate(parts)
     ]
     return ",".join(first), axes

@@ -27,8 +27,8 @@ from .paths import places
 from .run import run_or_load
 
 JOB_OPTIONS = ("queue", "account", "walltime", "memory", "cores", "interface", "logs")
-PATIENCE = "10s"  # to find a scheduler
-FORMS = "local:2, tcp://host:8786 or slurm:4"
+CONNECT_TIMEOUT = "10s"  # to find a scheduler
+CLUSTER_FORMS = "local:2, tcp://host:8786 or slurm:4"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Cluster:
         legal = kind == "slurm" or (kind == "local" and not more)
         if not legal or not re.fullmatch(r"\d{0,5}", count) or count == "0":
             raise InputError(
-                f"Cannot read the cluster {show(text)}. Use one of the forms {FORMS}; the number "
+                f"Cannot read the cluster {show(text)}. Use one of the forms {CLUSTER_FORMS}; the number "
                 "is that of workers or jobs."
             )
         options = {name: text for name, _, text in (part.partition("=") for part in more)}
@@ -191,7 +191,9 @@ class Cluster:
         with contextlib.ExitStack() as stack:
             if self.kind == "scheduler":
                 try:
-                    yield stack.enter_context(distributed.Client(self.address, timeout=PATIENCE))
+                    yield stack.enter_context(
+                        distributed.Client(self.address, timeout=CONNECT_TIMEOUT)
+                    )
                 except (OSError, TimeoutError) as error:
                     raise InputError(
                         f"No scheduler answers at {self.address} ({shorten(error)}). Start one "

@@ -13,7 +13,7 @@ from .experiment import Experiment, experiment_from
 from .sweep import Sweep, sweep_from
 
 SUFFIXES = (".toml", ".json")
-MAX_BYTES = 10**8
+MAX_FILE_BYTES = 10**8
 _PARTS = [field.name for field in fields(Experiment)]
 
 
@@ -47,9 +47,9 @@ def _read(path: Path) -> dict[str, Any]:
             "See `localfields run --help`."
         )
     try:
-        if path.stat().st_size > MAX_BYTES:
+        if path.stat().st_size > MAX_FILE_BYTES:
             raise InputError(
-                f"{path} has {path.stat().st_size} bytes; at most {MAX_BYTES} are read."
+                f"{path} has {path.stat().st_size} bytes; at most {MAX_FILE_BYTES} are read."
             )
         text = path.read_text(encoding="utf-8")
         plain = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)

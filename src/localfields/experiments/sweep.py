@@ -20,9 +20,9 @@ from .._types import Field, Whole
 from ..errors import InputError, show
 from .experiment import Digested, Experiment, read_plain
 from .paths import Path, Target, placed, resolve
-from .values import spread
+from .values import value_list
 
-CHUNK = 256  # members of an ensemble, at most
+DEFAULT_CHUNK = 256  # members of an ensemble, at most
 MAX_POINTS = 10**7
 SEEDS: Path = ("method", "seed")
 RATE: Path = ("method", "learning_rate")  # the one number of a method that members may differ in
@@ -50,7 +50,7 @@ class Axes(Kind):
             )
         axes = []
         for field, values in pairs:
-            values = spread(values) if isinstance(values, str) else values
+            values = value_list(values) if isinstance(values, str) else values
             values = values.tolist() if isinstance(values, np.ndarray) else values
             if not isinstance(values, (list, tuple, range)) or not len(values):
                 raise InputError(
@@ -98,7 +98,9 @@ class Sweep(Digested):
         default="grid",
         help="every combination of values, or one after another",
     )
-    chunk: Whole = declare(Count(high=10**6), default=CHUNK, help="members of an ensemble, at most")
+    chunk: Whole = declare(
+        Count(high=10**6), default=DEFAULT_CHUNK, help="members of an ensemble, at most"
+    )
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:

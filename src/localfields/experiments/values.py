@@ -8,21 +8,21 @@ import numpy as np
 
 from ..errors import InputError, show
 
-FORMS = {
+VALUE_FORMS = {
     "linspace": "linspace:FROM:TO:COUNT",
     "logspace": "logspace:FROM:TO:COUNT",
     "range": "range:FROM:TO[:STEP]",
     "values": "values:A:B:C",
 }
-MAX_VALUES = 10**6
+MAX_SWEEP_VALUES = 10**6
 
 
-def is_spread(text: str) -> bool:
+def is_value_list(text: str) -> bool:
     """Whether a text stands for several values of a sweep."""
-    return text.partition(":")[0] in FORMS and ":" in text
+    return text.partition(":")[0] in VALUE_FORMS and ":" in text
 
 
-def spread(text: str) -> list[Any]:
+def value_list(text: str) -> list[Any]:
     """The values that a text stands for.
 
     Both ends are included, and for `logspace` they are the values themselves. A value with commas
@@ -32,14 +32,14 @@ def spread(text: str) -> list[Any]:
         InputError: If it has another form.
 
     Example:
-        >>> spread("logspace:0.1:10:3"), spread("range:1:5:2"), spread("values:1,3:0.3,0.7")
+        >>> value_list("logspace:0.1:10:3"), value_list("range:1:5:2"), value_list("values:1,3:0.3,0.7")
         ([0.1, 1.0, 10.0], [1, 3, 5], [[1.0, 3.0], [0.3, 0.7]])
     """
     name, _, rest = text.partition(":")
-    if name not in FORMS or not rest:
+    if name not in VALUE_FORMS or not rest:
         raise InputError(
             f"Cannot read the values {show(text)}. "
-            f"Use {' or '.join(FORMS.values())}, for example logspace:0.1:10:10."
+            f"Use {' or '.join(VALUE_FORMS.values())}, for example logspace:0.1:10:10."
         )
     parts = rest.split(":")
     if name == "values":
@@ -51,7 +51,7 @@ def spread(text: str) -> list[Any]:
         raise
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"Cannot read the values {show(text)}. Write {FORMS[name]}, numbers joined by colons."
+            f"Cannot read the values {show(text)}. Write {VALUE_FORMS[name]}, numbers joined by colons."
         ) from None
 
 
@@ -64,10 +64,10 @@ def _number(text: str) -> Any:
 
 def _space(name: str, low: str, high: str, count: str) -> list[float]:
     first, last, number = float(low), float(high), int(count)
-    if not 1 <= number <= MAX_VALUES:
+    if not 1 <= number <= MAX_SWEEP_VALUES:
         raise InputError(
-            f"{name}:{low}:{high}:{count} asks for {number} values; 1 to {MAX_VALUES} are "
-            f"possible. The number is the last in {FORMS[name]}."
+            f"{name}:{low}:{high}:{count} asks for {number} values; 1 to {MAX_SWEEP_VALUES} are "
+            f"possible. The number is the last in {VALUE_FORMS[name]}."
         )
     if name == "linspace":
         return np.linspace(first, last, number).tolist()
@@ -84,9 +84,9 @@ def _space(name: str, low: str, high: str, count: str) -> list[float]:
 def _range(low: str, high: str, step: str = "1") -> list[Any]:
     first, last, by = (float(part) for part in (low, high, step))
     count = int(np.floor((last - first) / by + 1e-9)) + 1 if by else 0
-    if not 1 <= count <= MAX_VALUES:
+    if not 1 <= count <= MAX_SWEEP_VALUES:
         raise InputError(
-            f"The range {low}:{high}:{step} has {count} values; 1 to {MAX_VALUES} are possible. "
+            f"The range {low}:{high}:{step} has {count} values; 1 to {MAX_SWEEP_VALUES} are possible. "
             "Check its ends and its step."
         )
     values = [float(f"{first + by * place:.12g}") for place in range(count)]

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import InputError, show
 from .disk import BLOCK, Damaged
 
-MAX_BYTES = 8 * 10**9  # of all arrays together
+MAX_ARRAY_BYTES = 8 * 10**9  # of all arrays together
 MAX_ARRAYS = 10_000
 MAX_LENGTH = 1000  # characters of a string in an array, and of a name
 SEAL = 64  # hexadecimal digits of a SHA-256
@@ -95,10 +95,10 @@ def _check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
                 "Use numbers of up to 8 bytes, booleans or short strings."
             )
     size = sum(_extent(array.shape, array.dtype) for array in arrays.values())
-    if size > MAX_BYTES:
+    if size > MAX_ARRAY_BYTES:
         raise InputError(
             f"The arrays of this run take {size / 1e9:.1f} GB; a stored run may have "
-            f"{MAX_BYTES / 1e9:g} GB. "
+            f"{MAX_ARRAY_BYTES / 1e9:g} GB. "
             "Record less often, or only reductions such as ('ipr', 'loss')."
         )
     if len(arrays) > MAX_ARRAYS:
@@ -135,7 +135,7 @@ def _name(member: str) -> str:
 def _hash(file: IO[bytes]) -> tuple[Any, bytes]:
     """SHA-256 of all but the end of a file, and that end."""
     size = file.seek(0, 2)
-    if not SEAL < size <= MAX_BYTES + (1 << 26):
+    if not SEAL < size <= MAX_ARRAY_BYTES + (1 << 26):
         raise Damaged(f"arrays of {size} bytes")
     file.seek(0)
     digest, left = hashlib.sha256(), size - SEAL
@@ -172,7 +172,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
             raise Damaged("arrays of a version that is never stored")
         shape, _, dtype = np.lib.format.read_array_header_1_0(member)
         legal = _is_legal(dtype) and len(shape) <= 32 and min(shape, default=0) >= 0
-        if not legal or _extent(shape, dtype) > MAX_BYTES:
+        if not legal or _extent(shape, dtype) > MAX_ARRAY_BYTES:
             raise Damaged("arrays of a type or size that is never stored")
         if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
             raise Damaged("arrays of another size than they say")

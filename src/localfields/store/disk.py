@@ -133,7 +133,7 @@ def is_old(path: Path) -> bool:
         return False
 
 
-def publish(work: Path, target: Path) -> bool:
+def move_into_place(work: Path, target: Path) -> bool:
     """Move a finished folder into its place; False when another was there first."""
     try:
         os.rename(work, target)

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from .disk import Damaged, sha256
 
-MAX_BYTES = 1 << 26
+MAX_JSON_BYTES = 1 << 26
 MAX_DEPTH = 64
 
 
@@ -26,8 +26,8 @@ def parse(content: bytes | str, name: str) -> dict[str, Any]:
     Raises:
         Damaged: If it is none, too large or too deep.
     """
-    if len(content) > MAX_BYTES:
-        raise Damaged(f"{name} of more than {MAX_BYTES} bytes")
+    if len(content) > MAX_JSON_BYTES:
+        raise Damaged(f"{name} of more than {MAX_JSON_BYTES} bytes")
     try:
         text = content.decode() if isinstance(content, bytes) else content
         value = _DECODER.decode(text)

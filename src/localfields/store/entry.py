@@ -17,7 +17,7 @@ import numpy as np
 from .. import __version__
 from ..trajectory import Trajectory, inverse_participation_ratio
 from .disk import Damaged, OtherVersion, read_bytes, sha256
-from .document import MAX_BYTES, parse, unseal, without_nan
+from .document import MAX_JSON_BYTES, parse, unseal, without_nan
 
 # Of experiments and of the files of an entry. Raised when their meaning changes: it is part of an
 # experiment's canonical form, so that results get new digests.
@@ -84,11 +84,11 @@ def describe(trajectory: Trajectory, experiment: dict[str, Any]) -> dict[str, An
         "schema": SCHEMA,
         "created": now,
         "manifest": without_nan(manifest),
-        "metrics": without_nan(measure(trajectory)),
+        "metrics": without_nan(summarize(trajectory)),
     }
 
 
-def measure(trajectory: Trajectory) -> dict[str, Any]:
+def summarize(trajectory: Trajectory) -> dict[str, Any]:
     """Numbers that a list of runs shows and filters by."""
     final = np.asarray(trajectory.final)
     with np.errstate(all="ignore"):
@@ -162,11 +162,11 @@ def read_head(digest: str, handle: int) -> tuple[str, dict[str, Any]]:
     Raises:
         Damaged: If anything in it is not as written.
     """
-    line = read_bytes("meta.json", MAX_BYTES, handle)
+    line = read_bytes("meta.json", MAX_JSON_BYTES, handle)
     meta = parse(line, "a meta.json")
     check_schema(meta)  # first: another version may seal in another way
     unseal(line, meta, "a meta.json")
-    spec = read_bytes("spec.json", MAX_BYTES, handle)
+    spec = read_bytes("spec.json", MAX_JSON_BYTES, handle)
     if sha256(spec) != digest:
         raise Damaged("a spec.json that does not belong to its digest")
     parts = {"digest": str, "created": str, "manifest": dict, "metrics": dict, "checksums": dict}

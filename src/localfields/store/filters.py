@@ -19,7 +19,7 @@ _WORDS = {"true": True, "false": False, "null": None, "none": None}
 # By the last name on the way to a value: the whole way, and the value.
 Fields = dict[str, list[tuple[tuple[str, ...], Any]]]
 
-LONGEST = 64  # lists longer than this (fields to start from) are not searched
+MAX_LIST = 64  # lists longer than this (fields to start from) are not searched
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Filter:
     equal.
 
     Example:
-        >>> Filter.of("steps>=1e3").holds(fields({"method": {"steps": 2000}}))
+        >>> Filter.of("steps>=1e3").holds(fields_of_run({"method": {"steps": 2000}}))
         True
     """
 
@@ -44,15 +44,15 @@ class Filter:
         """Read a text.
 
         Raises:
-            InputError: When it is none.
+            InputError: If it is none.
         """
-        found = _FORM.fullmatch(text)
-        if not found:
+        match = _FORM.fullmatch(text)
+        if not match:
             raise InputError(
                 f"Cannot read the filter {show(text)}. "
                 "Give a field, one of = != < <= > >=, and a value, for example gain=100."
             )
-        return cls(found[1], "=" if found[2] == "==" else found[2], found[3])
+        return cls(match[1], "=" if match[2] == "==" else match[2], match[3])
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -60,43 +60,42 @@ class Filter:
         return tuple(self.field.replace("-", "_").split("."))
 
     def values(self, among: Fields) -> list[Any]:
-        """All that the field is in a run."""
+        """All values that the field has in a run."""
         wanted = self.names
         return [value for path, value in among.get(_last(wanted), ()) if _leads(wanted, path)]
 
     def holds(self, among: Fields) -> bool:
         """Whether a run passes; one without the field does not."""
-        found = self.values(among)
-        if self.operator == "!=":
-            return bool(found) and not any(_equal(value, self.value) for value in found)
-        if self.operator == "=":
-            return any(_equal(value, self.value) for value in found)
-        return any(_ordered(value, self.value, _ORDERS[self.operator]) for value in found)
+        values = self.values(among)
+        if self.operator in ("=", "!="):
+            equal = any(_equal(value, self.value) for value in values)
+            return equal if self.operator == "=" else bool(values) and not equal
+        return any(_ordered(value, self.value, _ORDERS[self.operator]) for value in values)
 
 
 def choose(entries: Sequence[Entry], filters: Sequence[Filter]) -> list[Entry]:
     """The entries that pass all filters.
 
     Raises:
-        InputError: When no entry has a field that is asked for: more likely a slip than a wish.
+        InputError: If no entry has a field that is asked for: that is probably a slip.
     """
     if not filters:
         return list(entries)
     chosen, unseen = [], set(filters)
-    only = {_last(one.names) for one in filters}
+    only = {_last(condition.names) for condition in filters}
     for entry in entries:
-        among = fields(_plain(entry), only)
-        if all(one.holds(among) for one in filters):
+        among = fields_of_run(_plain(entry), only)
+        if all(condition.holds(among) for condition in filters):
             chosen.append(entry)
         if unseen:
-            unseen = {one for one in unseen if not one.values(among)}
+            unseen = {condition for condition in unseen if not condition.values(among)}
     if entries and unseen:
-        one = min(unseen, key=lambda one: one.field)
-        known = sorted({name for entry in entries for name in fields(_plain(entry))})
-        near = difflib.get_close_matches(one.names[-1], known, n=1, cutoff=0.5)
+        first = min(unseen, key=lambda condition: condition.field)
+        known = sorted({name for entry in entries for name in fields_of_run(_plain(entry))})
+        near = difflib.get_close_matches(first.names[-1], known, n=1, cutoff=0.5)
         hint = "`localfields runs show` prints the fields of a run."
         advice = f"Did you mean {near[0]!r}?" if near else hint
-        raise InputError(f"No run in the store has a field {show(one.field)}. {advice}")
+        raise InputError(f"No run in the store has a field {show(first.field)}. {advice}")
     return chosen
 
 
@@ -105,15 +104,15 @@ def _plain(entry: Entry) -> dict[str, Any]:
     return {"digest": entry.digest, **entry.experiment, **known}
 
 
-def fields(plain: dict[str, Any], only: Collection[str] | None = None) -> Fields:
+def fields_of_run(plain: dict[str, Any], only: Collection[str] | None = None) -> Fields:
     """Every value in nested dicts and lists, or those with some last names."""
-    found: Fields = {}
-    _collect(plain, (), "", found, only)
-    return found
+    collected: Fields = {}
+    _collect(plain, (), "", collected, only)
+    return collected
 
 
 def _collect(
-    value: Any, path: tuple[str, ...], last: str, found: Fields, only: Collection[str] | None
+    value: Any, path: tuple[str, ...], last: str, collected: Fields, only: Collection[str] | None
 ) -> None:
     if isinstance(value, dict):
         kind = value.get("type")
@@ -122,18 +121,18 @@ def _collect(
             family, _, name = kind.partition("/")
             for other, way in ((family, (*path, family)), ("type", (*path, "type")), (last, path)):
                 if other and (only is None or other in only):
-                    found.setdefault(other, []).append((way, name))
+                    collected.setdefault(other, []).append((way, name))
         for name, inner in value.items():
             name = name.replace("-", "_")
             if isinstance(inner, (dict, list)):
-                _collect(inner, (*path, name), name, found, only)
+                _collect(inner, (*path, name), name, collected, only)
             elif only is None or name in only:
-                found.setdefault(name, []).append(((*path, name), inner))
+                collected.setdefault(name, []).append(((*path, name), inner))
     elif isinstance(value, list):
-        for place, inner in enumerate(value) if len(value) <= LONGEST else ():
-            _collect(inner, (*path, str(place)), last, found, only)
+        for place, inner in enumerate(value) if len(value) <= MAX_LIST else ():
+            _collect(inner, (*path, str(place)), last, collected, only)
     elif only is None or last in only:
-        found.setdefault(last, []).append((path, value))
+        collected.setdefault(last, []).append((path, value))
 
 
 def _last(names: tuple[str, ...]) -> str:

@@ -15,8 +15,8 @@ from .entry import Entry
 
 NAME = "index.sqlite"
 VERSION = 1
-LARGEST = 1 << 16  # characters of an experiment that are kept in the index
-PATIENCE = 1.0  # seconds to wait for another process that writes it
+MAX_SPEC_LENGTH = 1 << 16  # characters of an experiment that are kept in the index
+LOCK_TIMEOUT = 1.0  # seconds to wait for another process that writes it
 
 _TABLE = (
     "CREATE TABLE entries (digest TEXT PRIMARY KEY, stamp TEXT, spec TEXT, meta TEXT) WITHOUT ROWID"
@@ -63,7 +63,7 @@ def gather(
     fresh = [
         (digest, stamp, one.spec, json.dumps(one.meta))
         for digest, stamp, one in fresh
-        if len(one.spec) < LARGEST
+        if len(one.spec) < MAX_SPEC_LENGTH
     ]
     if fresh or gone:
         _update(path, fresh, sorted(gone))
@@ -94,7 +94,7 @@ def _entry(digest: str, row: tuple[Any, ...] | None, stamp: str) -> Entry | None
 def _connect(path: Path) -> sqlite3.Connection:
     if path.is_symlink():
         raise sqlite3.OperationalError("a link")  # writing would follow it
-    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None)
     try:
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA synchronous=OFF")  # what a loss of power damages is rebuilt

@@ -24,8 +24,8 @@ from .disk import (
     is_old,
     list_names,
     lock_file,
+    move_into_place,
     open_plain,
-    publish,
     read_bytes,
     read_folder,
     replace,
@@ -34,7 +34,7 @@ from .disk import (
     system_errors,
     write_new,
 )
-from .document import MAX_BYTES, parse, seal, unseal
+from .document import MAX_JSON_BYTES, parse, seal, unseal
 from .entry import SCHEMA, Entry, check_schema, describe, read_head
 from .filters import Filter, choose
 from .index import gather
@@ -128,7 +128,7 @@ class Store:
                 meta["metrics"]["bytes"] = (work / "arrays.npz").stat().st_size
                 write_new(work / "meta.json", lambda file: file.write(seal(meta).encode()))
                 sync_folder(work)
-                if publish(work, target):
+                if move_into_place(work, target):
                     return target
         # Somebody stored it before. If that is no result, this one must not be dropped in silence.
         for problem in self.verify(digest):
@@ -277,9 +277,9 @@ class Store:
             raise InputError(f"This sweep is not valid JSON ({error}).") from None
         path = self.path / "sweeps" / f"{digest}.json"
         sealed = seal({"schema": SCHEMA, "digest": digest, "text": text})
-        if len(sealed) > MAX_BYTES:
+        if len(sealed) > MAX_JSON_BYTES:
             raise InputError(
-                f"This sweep takes {len(sealed)} bytes to store; at most {MAX_BYTES} are allowed. "
+                f"This sweep takes {len(sealed)} bytes to store; at most {MAX_JSON_BYTES} are allowed. "
                 "Divide it into several."
             )
         with system_errors("The store", path.parent):
@@ -298,7 +298,7 @@ class Store:
         if not os.path.lexists(path):
             raise InputError(f"No sweep {digest[:12]} in {path.parent}. Run it first.")
         try:
-            line = read_bytes(str(path), MAX_BYTES)
+            line = read_bytes(str(path), MAX_JSON_BYTES)
             document = parse(line, "a document")
             check_schema(document)
             unseal(line, document, "a document")
