@@ -148,8 +148,8 @@ class Cluster:
         legal = kind == "slurm" or (kind == "local" and not more)
         if not legal or not re.fullmatch(r"\d{0,5}", count) or count == "0":
             raise InputError(
-                f"Cannot read the cluster {show(text)}. Use one of the forms {CLUSTER_FORMS}; the number "
-                "is that of workers or jobs."
+                f"Cannot read the cluster {show(text)}. Use one of the forms {CLUSTER_FORMS}; "
+                "the number is that of workers or jobs."
             )
         options = {name: text for name, _, text in (part.partition("=") for part in more)}
         for name in options:

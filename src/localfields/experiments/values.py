@@ -32,8 +32,10 @@ def value_list(text: str) -> list[Any]:
         InputError: If it has another form.
 
     Example:
-        >>> value_list("logspace:0.1:10:3"), value_list("range:1:5:2"), value_list("values:1,3:0.3,0.7")
-        ([0.1, 1.0, 10.0], [1, 3, 5], [[1.0, 3.0], [0.3, 0.7]])
+        >>> value_list("logspace:0.1:10:3"), value_list("range:1:5:2")
+        ([0.1, 1.0, 10.0], [1, 3, 5])
+        >>> value_list("values:1,3:0.3,0.7")
+        [[1.0, 3.0], [0.3, 0.7]]
     """
     name, _, rest = text.partition(":")
     if name not in VALUE_FORMS or not rest:
@@ -51,7 +53,8 @@ def value_list(text: str) -> list[Any]:
         raise
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"Cannot read the values {show(text)}. Write {VALUE_FORMS[name]}, numbers joined by colons."
+            f"Cannot read the values {show(text)}. Write {VALUE_FORMS[name]}, numbers joined by "
+            "colons."
         ) from None
 
 
@@ -86,8 +89,8 @@ def _range(low: str, high: str, step: str = "1") -> list[Any]:
     count = int(np.floor((last - first) / by + 1e-9)) + 1 if by else 0
     if not 1 <= count <= MAX_SWEEP_VALUES:
         raise InputError(
-            f"The range {low}:{high}:{step} has {count} values; 1 to {MAX_SWEEP_VALUES} are possible. "
-            "Check its ends and its step."
+            f"The range {low}:{high}:{step} has {count} values; 1 to {MAX_SWEEP_VALUES} are "
+            "possible. Check its ends and its step."
         )
     values = [float(f"{first + by * place:.12g}") for place in range(count)]
     return [int(value) for value in values] if first.is_integer() and by.is_integer() else values

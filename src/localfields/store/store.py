@@ -279,8 +279,8 @@ class Store:
         sealed = seal({"schema": SCHEMA, "digest": digest, "text": text})
         if len(sealed) > MAX_JSON_BYTES:
             raise InputError(
-                f"This sweep takes {len(sealed)} bytes to store; at most {MAX_JSON_BYTES} are allowed. "
-                "Divide it into several."
+                f"This sweep takes {len(sealed)} bytes to store; at most {MAX_JSON_BYTES} are "
+                "allowed. Divide it into several."
             )
         with system_errors("The store", path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
