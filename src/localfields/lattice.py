@@ -242,15 +242,15 @@ class Periodized(Kernel):
     def spectra(self, shape: tuple[int, ...], xi: Any) -> list[Any]:
         """Eigenvalues along each axis, by Poisson summation: each is positive by itself."""
         xp, _ = namespace(xi)
-        found = []
+        spectra = []
         for n in shape:
             # exp(−(πξj/N)²) summed over the aliases j = k + mN. The aliases that matter have |j| <
             # 9N/(πξ), and ξ may be traced, so that enough are taken for ξ = 0.05, below which the
             # lattice is white.
             alias = np.arange(-60, 61)[:, None] * n + np.arange(n)[None, :]
             values = xp.exp(-((np.pi * xi * alias / n) ** 2)).sum(axis=0)
-            found.append(values * (n / values.sum()))
-        return found
+            spectra.append(values * (n / values.sum()))
+        return spectra
 
 
 class Given(Kernel):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._kinds import Count
 from ..errors import InputError, show
 
 
@@ -51,16 +52,8 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
         InputError: For other arrays, and for fields that are not finite or zero everywhere, of
             which nothing can be said.
     """
-    if (
-        isinstance(axes, bool)
-        or not isinstance(axes, (int, np.integer))
-        or not 1 <= axes <= most_axes
-    ):
-        expected = "1" if most_axes == 1 else f"a whole number from 1 to {most_axes}"
-        raise InputError(
-            f"`axes` must be {expected}, got {show(axes)}. "
-            "It is the number of trailing lattice axes: 1 on a ring, 2 on a torus."
-        )
+    hint = "It is the number of trailing lattice axes: 1 on a ring, 2 on a torus."
+    axes = Count(high=most_axes, hint=hint).check("axes", axes)
     try:
         values = np.asarray(fields)
         if values.dtype.kind not in "iuf":

@@ -18,10 +18,8 @@ from .shape import position, spectral_peak
 NARROWEST = 0.2  # sites; the envelope is then below 1e-5 on the next site
 IMAGES = {1: 3, 2: 1}  # how often the field goes around each axis, to either side
 WIDEST = {1: 1 / 2, 2: 1 / 5}  # of an axis; what further images would add is below 1e-10
-BESIDE = {
-    1: (-2, -1, 0.1, 1, 2),
-    2: (0.1, 1),
-}  # where to start from the spectral peak, in half radians a width
+# Where to start from the spectral peak, in half radians per width.
+BESIDE = {1: (-2, -1, 0.1, 1, 2), 2: (0.1, 1)}
 SLOW = 0.01  # cycles a width; the Gabor is then a Gaussian within 1e-6 of itself
 MOVED = 1e-3  # widths by which a Gaussian may be moved in place of a sine, with the same accuracy
 ALONE = 1 / 14  # of an axis; an envelope narrower than this needs no images
@@ -86,9 +84,8 @@ class GaborFit:
     @property
     def cycles(self) -> np.ndarray:
         """Cycles of the wave within one width of the envelope: 0 for a bump, 1 for a wavelet."""
-        along = (self.frequency if len(self.shape) > 1 else self.frequency[..., None]) / np.array(
-            self.shape
-        )
+        frequency = self.frequency if len(self.shape) > 1 else self.frequency[..., None]
+        along = frequency / np.array(self.shape)
         return np.asarray(np.sqrt(np.einsum("...a,...ab,...b->...", along, self.covariance, along)))
 
     def curve(self) -> np.ndarray:
@@ -143,9 +140,9 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
     given = read_fields(fields, axes, least=8, most_axes=2)
     sizes = np.array(given.shape)
     low, high = _ends(given.shape)
-    found = fit(_gabors(given.shape), given.flat, _starts(given), low, high)
+    solution = fit(_gabors(given.shape), given.flat, _starts(given), low, high)
     place, covariance, frequency, coefficients = _without_wave(
-        found.parameters, found.coefficients, given.shape
+        solution.parameters, solution.coefficients, given.shape
     )
     real, imaginary = coefficients.T
     around = np.round(frequency / sizes)  # frequencies that differ by N are one at the sites
@@ -159,7 +156,7 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
         frequency=given.per_axis(frequency * sign),
         phase=given.back(wrapped(phase * sign[:, 0])),
         amplitude=given.back(np.hypot(real, imaginary)),
-        error=given.back(found.residual / np.sqrt((given.flat**2).sum(axis=1))),
+        error=given.back(solution.residual / np.sqrt((given.flat**2).sum(axis=1))),
     )
 
 

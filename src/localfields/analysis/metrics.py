@@ -53,12 +53,11 @@ def metric(function: Function | None = None, *, name: str = "", slow: bool = Fal
         >>> del analysis.METRICS["mean_weight"]
     """
     if function is None:
-        return lambda one: metric(one, name=name, slow=slow)
+        return lambda function: metric(function, name=name, slow=slow)
     key = name or function.__name__
     known = METRICS.get(key)
-    if (
-        known is not None and known.function.__module__ != function.__module__
-    ):  # of its own module: a new version
+    # A second one of the same module is a new version, as in a notebook.
+    if known is not None and known.function.__module__ != function.__module__:
         raise InputError(
             f"There are two metrics called `{key}`, in {known.function.__module__} and in "
             f"{function.__module__}. Rename one of the functions."
@@ -88,8 +87,8 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
         >>> import localfields as lf
         >>> task = lf.Discrimination(*(lf.stimuli.Ising((40,), coupling=j) for j in (0.3, 0.7)))
         >>> run = lf.solve(task, lf.theory.ExactIsing(), times=[0.0, 0.01], members=2)
-        >>> found = measure(run, "ipr", "position")
-        >>> found["position"].dims, found["position"].shape
+        >>> values = measure(run, "ipr", "position")
+        >>> values["position"].dims, values["position"].shape
         (('member', 'time', 'neuron'), (2, 2, 1))
     """
     import xarray as xr
@@ -98,13 +97,15 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
     for name in names:
         if name not in METRICS:
             raise unknown_name("metric", name, METRICS)
-    chosen = [METRICS[name] for name in names] or [one for one in METRICS.values() if not one.slow]
+    chosen = [METRICS[name] for name in names] or [
+        known for known in METRICS.values() if not known.slow
+    ]
     axes, weights = len(trajectory.shape), trajectory.weights
     data = {}
-    for one in chosen:
-        values = over_sound(one.function, weights, axes)
+    for known in chosen:
+        values = over_sound(known.function, weights, axes)
         along = ["member", "time", "neuron", *(["coordinate"] if values.ndim > 3 else [])]
-        data[one.name] = (along, values, {"long_name": one.help})
+        data[known.name] = (along, values, {"long_name": known.help})
     flow = trajectory.times
     time = trajectory.steps if flow.ndim == 2 else flow
     coordinates = {
@@ -132,10 +133,10 @@ def over_sound(function: Function, fields: np.ndarray, axes: int) -> np.ndarray:
     flat = fields.reshape(-1, *shape)
     sites = tuple(range(1, flat.ndim))
     sound = np.isfinite(flat).all(axis=sites) & flat.any(axis=sites)
-    some = np.asarray(
-        function(flat[sound] if sound.any() else np.ones((1, *shape)), axes), dtype=np.float64
-    )
-    found = np.full((len(flat), *some.shape[1:]), np.nan)
+    # Without a single sound field, one of ones still tells the shape of the result.
+    measured = flat[sound] if sound.any() else np.ones((1, *shape))
+    some = np.asarray(function(measured, axes), dtype=np.float64)
+    values = np.full((len(flat), *some.shape[1:]), np.nan)
     if sound.any():
-        found[sound] = some
-    return found.reshape(*lead, *some.shape[1:])
+        values[sound] = some
+    return values.reshape(*lead, *some.shape[1:])

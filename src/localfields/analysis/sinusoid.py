@@ -13,16 +13,11 @@ from ._fields import leading_sign, read_fields, sites, wrapped
 from ._project import Model, fit
 from .metrics import metric
 
-SLOWEST = (
-    0.5  # cycles; with fewer, wave and offset together are a parabola, and no frequency can be told
-)
+# Cycles. With fewer, wave and offset together are a parabola, which has no frequency.
+SLOWEST = 0.5
 FLAT = 1e-12  # variation, relative to the field, below which there is no wave
 STARTS = 2  # lowest valleys of the error that are followed to their bottom
-FINENESS = {
-    1: 16,
-    2: 4,
-    3: 2,
-}  # frequencies a cycle at which valleys are looked for, by the number of axes
+FINENESS = {1: 16, 2: 4, 3: 2}  # frequencies per cycle that are tried first, by number of axes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,10 +85,10 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
         >>> from localfields.analysis import fit_sinusoid
         >>> x = np.arange(40)
         >>> wave = 0.1 + 2 * np.cos(2 * np.pi * 3.3 * x / 40 + 1)
-        >>> found = fit_sinusoid([wave, np.exp(-((x - 20) ** 2) / 8)])
-        >>> np.round([found.frequency[0], found.amplitude[0], found.phase[0], found.offset[0]], 6)
+        >>> fits = fit_sinusoid([wave, np.exp(-((x - 20) ** 2) / 8)])
+        >>> np.round([fits.frequency[0], fits.amplitude[0], fits.phase[0], fits.offset[0]], 6)
         array([3.3, 2. , 1. , 0.1])
-        >>> np.round(found.error, 2)  # a bump is no wave
+        >>> np.round(fits.error, 2)  # a bump is no wave
         array([0.  , 0.59])
     """
     given = read_fields(fields, axes, least=5)
@@ -106,12 +101,11 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
     starts, reach = _valleys(values.reshape(-1, *shape), FINENESS[axes])
     low, high = starts - reach, np.minimum(starts + reach, np.array(shape) / 2)
     low = np.maximum(low, SLOWEST) if axes == 1 else low
-    found = fit(_waves(shape), values, starts, low, high)
-    cosine, sine, offset = found.coefficients.T
-    frequency = np.where(flat[:, None], 0, found.parameters)
-    turns = (frequency / np.array(shape) * (np.array(shape) - 1) / 2).sum(
-        axis=1
-    )  # from the middle to site 0
+    solution = fit(_waves(shape), values, starts, low, high)
+    cosine, sine, offset = solution.coefficients.T
+    frequency = np.where(flat[:, None], 0, solution.parameters)
+    # Turns from the middle of the lattice, where phases are fitted, to site 0.
+    turns = (frequency / np.array(shape) * (np.array(shape) - 1) / 2).sum(axis=1)
     phase = np.where(flat, 0, wrapped(np.arctan2(-sine, cosine) - 2 * np.pi * turns))
     sign = leading_sign(frequency)
     return SinusoidFit(
@@ -120,7 +114,7 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
         amplitude=given.back(np.where(flat, 0, np.hypot(cosine, sine))),
         phase=given.back(phase * sign[:, 0]),
         offset=given.back(np.where(flat, mean, offset)),
-        error=given.back(np.where(flat, varied, found.residual) / norm),
+        error=given.back(np.where(flat, varied, solution.residual) / norm),
     )
 
 

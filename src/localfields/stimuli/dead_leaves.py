@@ -77,7 +77,9 @@ class DeadLeaves(Stimulus):
         gray = self.gray.from_normal(
             jax.random.normal(for_gray, (num, self.leaves + 1), dtype)
         ).astype(dtype)
-        low, high = (jnp.asarray(one, dtype) ** -axes for one in (self.smallest, self.largest))
+        low, high = (
+            jnp.asarray(radius, dtype) ** -axes for radius in (self.smallest, self.largest)
+        )
 
         def paint(leaf: Any, x: jax.Array) -> jax.Array:
             for_radius, for_place = jax.random.split(jax.random.fold_in(for_leaves, leaf))

@@ -45,7 +45,7 @@ class Gates(Spec):
 
     @property
     def num_directions(self) -> int | None:
-        """Number of directions; None for one a site."""
+        """Number of directions; None for one per site."""
         return None
 
     def directions(self, shape: tuple[int, ...]) -> jax.Array:
