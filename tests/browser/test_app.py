@@ -228,6 +228,14 @@ def test_a_slider_changes_the_law(visit):
         lambda: visitor.page.url != before and f"gain={box.input_value()}" in visitor.page.url,
         "the address to follow",
     )
+
+    def settled():
+        """Whether the server has answered the last key: later ones would replace what is typed."""
+        text = box.input_value()
+        visitor.page.wait_for_timeout(1000)
+        return box.input_value() == text and f"gain={text}" in visitor.page.url
+
+    visitor.wait(settled, "the slider to rest")
     box.fill("0.01")
     box.press("Enter")
     predicted(visitor, "oscillatory")
