@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from localfields.plots.comparison import draw_comparison, save_comparison
+from matplotlib.figure import Figure
 
 import localfields as lf
 from localfields.analysis import Comparison, compare, onset_times
@@ -479,15 +479,6 @@ def test_something_else_is_refused():
 # -- pictures --------------------------------------------------------------------------------------
 
 
-def figure():
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    made = Figure(figsize=(9.6, 6.4), layout="constrained")
-    FigureCanvasAgg(made)
-    return made
-
-
 @pytest.mark.parametrize(
     ("shape", "kind"),
     [((9,), kind) for kind in ("plain", "swept", "one", "none ok")]
@@ -503,7 +494,8 @@ def test_every_kind_can_be_drawn(rng, tmp_path, shape, kind):
     if kind == "none ok":
         first = dataclasses.replace(first, outcome=(Outcome("diverged", 1),) * members)
     path = tmp_path / "comparison.png"
-    save_comparison(first, second, path, neuron=1)
+    axes = lf.plots.comparison(first, second, neuron=1, ax=Figure)
+    axes.flat[0].figure.savefig(path)
     assert path.stat().st_size > 10_000
 
 
@@ -513,7 +505,7 @@ def test_the_picture_shows_what_was_compared():
         spikes([9, 3, 6, 4], (10,), (0.0, 1.0, 2.0)),
     )
     found = compare(first, second)
-    fields, agreement, ipr, peaks = draw_comparison(figure(), first, second, member=2).flat
+    fields, agreement, ipr, peaks = lf.plots.comparison(first, second, member=2, ax=Figure).flat
     solid, dashed = fields.lines[1:3]
     assert solid.get_linestyle() == "-" and solid.get_ydata().argmax() == 9
     assert dashed.get_linestyle() == "--" and dashed.get_ydata().argmax() == 6
@@ -528,7 +520,7 @@ def test_the_picture_shows_what_was_compared():
 
 def test_displacements_on_a_torus_go_the_short_way():
     first, second = spikes([(0, 0), (1, 5)], (4, 6)), spikes([(3, 5), (3, 0)], (4, 6))
-    peaks = draw_comparison(figure(), first, second)[1, 1]
+    *_, peaks = lf.plots.comparison(first, second, ax=Figure).flat
     assert peaks.collections[-1].get_offsets().tolist() == [
         [-1, -1],
         [1, -2],

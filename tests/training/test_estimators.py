@@ -435,12 +435,12 @@ def test_counts_add_up_and_are_near(key):
 def test_a_class_without_a_draw_is_refused():
     with pytest.raises(
         lf.InputError,
-        match="`batch` must be large enough to hold a sample of every class, got 4. The rar",
+        match="`batch` is 4, which leaves no sample for the rarest class; its probability is 0.01",
     ):
         class_counts(ising(proportions=(0.01, 0.99)), 4)
     with pytest.raises(
         lf.InputError,
-        match="`evaluate` must be large enough to hold a sample of every class, got 20",
+        match="`evaluate` is 20, which leaves no sample for the rarest class",
     ):
         run(ising(proportions=(0.01, 0.99)), batch=100)
 

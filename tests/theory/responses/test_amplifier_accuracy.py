@@ -257,7 +257,7 @@ def test_the_standard_error_of_weighted_samples():
             "`order` must be at most 3, got 4",
         ),
         (lambda: Amplifier(Uniform()).taylor(2), "must be odd, got 2"),
-        (lambda: Amplifier(Uniform()).taylor(0), "`order` must be a whole number"),
+        (lambda: Amplifier(Uniform()).taylor(0), "`order` must be at least 1, got 0"),
         (
             lambda: Amplifier(Uniform()).error(0.5),
             "Only an Empirical marginal has a standard error, got Uniform",
