@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-LIMIT = 0.7
+LIMIT = 0.4
 TARGET = Path(__file__).parents[1] / "tests" / "slow.txt"
 
 

@@ -66,16 +66,18 @@ user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 os.environ.setdefault("LOCALFIELDS_CACHE", str(user_cache / "localfields" / "tests"))
 os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")
 # Compiling is most of the work, so programs are not optimized, here and in processes that tests
-# start. Where XLA_FLAGS is set, if only to nothing, they are compiled as for users: so `make
-# test-all` does.
-if "XLA_FLAGS" not in os.environ:
+# start, and signatures are not checked at run time. Where XLA_FLAGS is set, if only to nothing,
+# both is done: programs are compiled as for users. So `make test-all` does.
+THOROUGH = "XLA_FLAGS" in os.environ
+if not THOROUGH:
     os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     jax.config.update("jax_disable_most_optimizations", True)
 os.environ.setdefault("EQX_ON_ERROR", "off")  # as the command line does, before equinox is imported
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jaxtyping.install_import_hook("localfields", f"{__name__}.checked")
+if THOROUGH:
+    jaxtyping.install_import_hook("localfields", f"{__name__}.checked")
 
 
 def pytest_configure(config):

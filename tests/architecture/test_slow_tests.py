@@ -9,8 +9,8 @@ ROOT = Path(__file__).parents[2]
 TIMES = """\
 0.10 tests/test_a.py::test_quick
 0.90 tests/test_a.py::test_compiled_once
-0.40 tests/test_a.py::test_compiled_once
-0.71 tests/test_a.py::test_slow[c]
+0.39 tests/test_a.py::test_compiled_once
+0.41 tests/test_a.py::test_slow[c]
 2.00 tests/test_a.py::test_slow[a b]
 """
 
@@ -18,7 +18,7 @@ TIMES = """\
 def test_the_script_lists_tests_above_the_limit(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     script = importlib.import_module("slow_tests")
-    listed = "2.0 tests/test_a.py::test_slow[a b]\n0.7 tests/test_a.py::test_slow[c]\n"
+    listed = "2.0 tests/test_a.py::test_slow[a b]\n0.4 tests/test_a.py::test_slow[c]\n"
     assert script.slow_tests(TIMES) == listed
     assert slow_names(listed) == {
         "tests/test_a.py::test_slow[a b]",
