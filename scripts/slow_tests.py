@@ -3,9 +3,9 @@
     make test-all OPTIONS="--cpu-times times.txt"
     python scripts/slow_tests.py times.txt
 
-A test that takes more than `LIMIT` CPU seconds once its programs have been compiled is slow. CPU
-time, unlike time, hardly depends on what else the machine does. New tests are not in the list and
-run by default.
+Run the first line twice, so that the second time nothing is compiled. A test that takes more than
+`LIMIT` CPU seconds once its programs have been compiled is slow. CPU time, unlike time, hardly
+depends on what else the machine does. New tests are not in the list and run by default.
 """
 
 from __future__ import annotations
