@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from localfields import _prng
+import localfields as lf
+from localfields import _prng, _registry
 from localfields._prng import make_key, threefry
+from localfields._types import working_dtype
+from localfields.training.estimators import draw_classes
 
 SIGMAS = 5.0
 WORDS = 2**20
@@ -276,3 +279,108 @@ def test_numbers_follow_their_law(name, ours):
     assert normal_score(scipy.stats.kstest(drawn, law, parameters).pvalue) < SIGMAS
     # Power: 5 % too wide.
     assert normal_score(scipy.stats.kstest(1.05 * drawn, law, parameters).pvalue) > SIGMAS
+
+
+# -- all of jax.random in a stimulus ---------------------------------------------------------------
+
+NUM, SITES = 3, 8
+SHAPE = (NUM, SITES)
+RANDOM = {
+    "ball": lambda key: jax.random.ball(key, SITES, shape=(NUM,)),
+    "bernoulli": lambda key: jax.random.bernoulli(key, 0.3, SHAPE),
+    "beta": lambda key: jax.random.beta(key, 1.0, 2.0, SHAPE),
+    "binomial": lambda key: jax.random.binomial(key, 10, 0.3, SHAPE),
+    "bits": lambda key: jax.random.bits(key, SHAPE),
+    "categorical": lambda key: jax.random.categorical(key, jnp.zeros(4), shape=SHAPE),
+    "cauchy": lambda key: jax.random.cauchy(key, SHAPE),
+    "chisquare": lambda key: jax.random.chisquare(key, 3.0, shape=SHAPE),
+    "choice": lambda key: jax.random.choice(key, 10, SHAPE),
+    "clone": lambda key: jax.random.normal(jax.random.clone(key), SHAPE),
+    "dirichlet": lambda key: jax.random.dirichlet(key, jnp.ones(SITES), (NUM,)),
+    "double_sided_maxwell": lambda key: jax.random.double_sided_maxwell(key, 0.0, 1.0, SHAPE),
+    "exponential": lambda key: jax.random.exponential(key, SHAPE),
+    "f": lambda key: jax.random.f(key, 3.0, 4.0, SHAPE),
+    "fold_in": lambda key: jax.random.normal(jax.random.fold_in(key, 1), SHAPE),
+    "gamma": lambda key: jax.random.gamma(key, 2.0, SHAPE),
+    "generalized_normal": lambda key: jax.random.generalized_normal(key, 2.0, SHAPE),
+    "geometric": lambda key: jax.random.geometric(key, 0.5, SHAPE),
+    "gumbel": lambda key: jax.random.gumbel(key, SHAPE),
+    "key_data": lambda key: jnp.full(SHAPE, jax.random.key_data(key)[1]),
+    "key_impl": lambda key: jax.random.normal(
+        jax.random.wrap_key_data(jax.random.key_data(key), impl=jax.random.key_impl(key)), SHAPE
+    ),
+    "laplace": lambda key: jax.random.laplace(key, SHAPE),
+    "loggamma": lambda key: jax.random.loggamma(key, 2.0, SHAPE),
+    "logistic": lambda key: jax.random.logistic(key, SHAPE),
+    "lognormal": lambda key: jax.random.lognormal(key, 1.0, SHAPE),
+    "maxwell": lambda key: jax.random.maxwell(key, SHAPE),
+    "multinomial": lambda key: jax.random.multinomial(
+        key, 5, jnp.full(SITES, 1 / SITES), shape=SHAPE
+    ),
+    "multivariate_normal": lambda key: jax.random.multivariate_normal(
+        key, jnp.zeros(SITES), jnp.eye(SITES), (NUM,)
+    ),
+    "normal": lambda key: jax.random.normal(key, SHAPE),
+    "orthogonal": lambda key: jax.random.orthogonal(key, SITES)[:NUM],
+    "pareto": lambda key: jax.random.pareto(key, 2.0, SHAPE),
+    "permutation": lambda key: jax.random.permutation(key, jnp.ones(SHAPE), axis=1),
+    "poisson": lambda key: jax.random.poisson(key, 3.0, SHAPE),
+    "rademacher": lambda key: jax.random.rademacher(key, SHAPE),
+    "randint": lambda key: jax.random.randint(key, SHAPE, 0, 9),
+    "rayleigh": lambda key: jax.random.rayleigh(key, 1.0, SHAPE),
+    "split": lambda key: jax.random.normal(jax.random.split(key)[0], SHAPE),
+    "t": lambda key: jax.random.t(key, 3.0, SHAPE),
+    "triangular": lambda key: jax.random.triangular(key, 0.0, 0.5, 1.0, SHAPE),
+    "truncated_normal": lambda key: jax.random.truncated_normal(key, -1.0, 1.0, SHAPE),
+    "uniform": lambda key: jax.random.uniform(key, SHAPE),
+    "wald": lambda key: jax.random.wald(key, 1.0, SHAPE),
+    "weibull_min": lambda key: jax.random.weibull_min(key, 1.0, 2.0, SHAPE),
+    "wrap_key_data": lambda key: jax.random.normal(
+        jax.random.wrap_key_data(jax.random.key_data(key)), SHAPE
+    ),
+}
+TAKE_NO_KEY = {"PRNGKey", "key", "key_dtype", "random_gamma_p"}
+
+
+@pytest.fixture
+def stimulus_of(monkeypatch):
+    """Makes a stimulus whose samples are what a function of a key returns."""
+    classes = {family: dict(known) for family, known in _registry.CLASSES.items()}
+    monkeypatch.setattr(_registry, "CLASSES", classes)
+
+    class Given(lf.stimuli.Gaussian):
+        def draw(self, key, num):
+            return self.drawn(key).astype(working_dtype())
+
+    def make(function):
+        monkeypatch.setattr(Given, "drawn", lambda self, key: function(key), raising=False)
+        return Given(SITES, xi=0.5)
+
+    return make
+
+
+def test_the_table_has_all_of_jax_random():
+    public = {name for name in dir(jax.random) if callable(getattr(jax.random, name))}
+    assert {name for name in public if not name.startswith("_")} - TAKE_NO_KEY <= set(RANDOM)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_every_function_of_jax_random_works_in_draw(name, stimulus_of):
+    stimulus = stimulus_of(RANDOM[name])
+    assert jax.eval_shape(lambda key: stimulus.sample(key, NUM), make_key(0)).shape == SHAPE
+    task = lf.Discrimination(stimulus, lf.stimuli.Gaussian(SITES, xi=0.5, scale=2.0))
+    jax.eval_shape(lambda key: draw_classes(task, key, (NUM, NUM)), make_key(0))
+
+
+def test_poisson_draws_what_it_draws_from_jax_s_own_key(stimulus_of):
+    stimulus = stimulus_of(RANDOM["poisson"])
+    expected = np.asarray(jax.random.poisson(jax.random.key(5), 3.0, SHAPE))
+    np.testing.assert_array_equal(stimulus.sample(5, NUM), expected)
+
+
+def test_not_implemented_in_draw_is_told_as_such(stimulus_of):
+    def draw(key):
+        raise NotImplementedError("later")
+
+    with pytest.raises(NotImplementedError, match="later"):
+        stimulus_of(draw).sample(0, NUM)

@@ -2,13 +2,15 @@
 
 JAX's default keys run the Threefry cipher in a loop that on a CPU goes through memory every four
 rounds. The keys made here unroll the rounds, so that the cipher and what is made of its bits fuse
-into one loop. They are ordinary JAX keys: every function of `jax.random` takes them.
+into one loop. They are ordinary JAX keys: every function of `jax.random` takes them but `poisson`,
+for which see `call_with_key`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -61,6 +63,9 @@ KEYS = jax.extend.random.define_prng_impl(
 )
 
 
+KEYS_DTYPE = jax.random.key_dtype(KEYS)
+
+
 def make_key(seed: int) -> jax.Array:
     """A key of this kind; it draws what `jax.random.key(seed)` draws.
 
@@ -75,6 +80,21 @@ def make_key(seed: int) -> jax.Array:
 def _words(seed: int) -> np.ndarray:
     # The two words of a key, because without x64 `jax.random.key` would drop the upper one.
     return np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+
+
+def call_with_key(function: Callable[[Any], jax.Array], key: Any) -> jax.Array:
+    """`function(key)`, where the function may use all of `jax.random`.
+
+    `jax.random.poisson` rejects every key that is not of JAX's own Threefry type, when it is
+    traced. Then the function is traced again with such a key of the same words, which draws the
+    same bits, so that only those who need it pay for the slower one.
+    """
+    try:
+        return function(key)
+    except NotImplementedError:
+        if key.dtype != KEYS_DTYPE:
+            raise
+        return function(jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32"))
 
 
 STREAM, START = 0, 1  # what a member's keys are for: its draws, its first weights

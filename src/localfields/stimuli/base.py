@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._prng import make_key
+from .._prng import call_with_key, make_key
 from .._spec import Count, Declaration, Nested, Number, Spec, required
 from .._types import Lattice, Real
 from ..errors import InputError, show
@@ -272,7 +272,12 @@ class Stimulus(Spec):
 
 @functools.partial(jax.jit, static_argnums=2)
 def _compiled_draw(stimulus: Stimulus, key: Any, num: int) -> jax.Array:
-    return stimulus.draw(key, num)
+    return draw(stimulus, key, num)
+
+
+def draw(stimulus: Stimulus, key: Any, num: int) -> jax.Array:
+    """`stimulus.draw`, in which every function of `jax.random` works."""
+    return call_with_key(lambda key: stimulus.draw(key, num), key)
 
 
 def as_key(key: Any) -> Any:

@@ -21,6 +21,7 @@ from ..errors import InputError, unknown_name
 from ..lattice import filtered, matrix, spectrum
 from ..networks import Network, SingleNeuron
 from ..networks.base import Params
+from ..stimuli.base import draw
 from ..tasks import Discrimination
 
 Estimate = tuple[jax.Array, Params]
@@ -39,7 +40,7 @@ SMALLEST_VARIANCE = 1e-6
 def draw_classes(task: Discrimination, key: Any, counts: tuple[int, ...]) -> list[jax.Array]:
     """Fresh samples of every class, exactly as many as `counts` says."""
     keys = jax.random.split(key, len(counts))
-    return [stimulus.draw(keys[c], counts[c]) for c, stimulus in enumerate(task.stimuli)]
+    return [draw(stimulus, keys[c], counts[c]) for c, stimulus in enumerate(task.stimuli)]
 
 
 def mean_loss(
