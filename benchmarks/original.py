@@ -166,7 +166,7 @@ def main() -> None:
         ),
         f"as Figure 5, {count} runs": (
             count,
-            lambda steps: train_ours(all_gains, count, steps, "orbit", NLGPS.draws),
+            lambda steps: train_ours(all_gains, count, steps, "orbit", NLGPS.samples),
             50,
             250,
         ),

@@ -17,7 +17,7 @@ SHARES = (0.0, 0.1, 1.0)  # of the run, at whose fields the variance is measured
 
 def of_family(family, value):
     """Training of one value of Figure 5, from one start."""
-    one = fig5.Family(family.name, (value,), {"paper": 1}, family.draws)
+    one = fig5.Family(family.name, (value,), {"paper": 1}, family.samples)
     method = fig5.experiments("paper")["kur" if family is fig5.KURS else "nlgp"].method
     task = member(one.task(1), 0)
     return fig5.Experiment(

@@ -35,11 +35,11 @@ import numpy as np
 
 from localfields._types import namespace, working_dtype
 from localfields.fields import LATTICE, Count, Lattice, Real, Whole, declare, number
-from localfields.marginals.base import SCALE, SymmetricLaw
+from localfields.marginals.base import SCALE, SymmetricMarginal
 from localfields.stimuli.base import Stimulus
 
 
-class Arcsine(SymmetricLaw):
+class Arcsine(SymmetricMarginal):
     """The law of a cosine of random phase."""
 
     scale: Real = declare(SCALE, default=1.0)

@@ -217,10 +217,10 @@ def test_abstract_classes_are_not_offered():
     assert not offered & {
         "Stimulus",
         "GaussianCopula",
-        "EllipticalLaw",
+        "EllipticalStimulus",
         "Pulse",
         "Marginal",
-        "SymmetricLaw",
+        "SymmetricMarginal",
         "Kernel",
     }
 

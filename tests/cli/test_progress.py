@@ -90,7 +90,7 @@ def test_a_sweep_moves_a_bar(failed, seconds, left, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with sweep.sweep_bar("10 points in 2 runs") as bar:
         assert not bar.disable
-        sweep.update(bar, SweepProgress(done=4, total=10, found=1, failed=failed, seconds=seconds))
+        sweep.update(bar, SweepProgress(done=4, total=10, reused=1, failed=failed, seconds=seconds))
         (task,) = bar.tasks
         assert (task.completed, task.total, task.fields["left"]) == (4, 10, left)
         assert task.description == "10 points in 2 runs"

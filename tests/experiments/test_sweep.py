@@ -327,12 +327,12 @@ def test_an_interrupted_sweep_computes_what_is_missing(tmp_path, monkeypatch):
     second = run_sweep(sweep, tmp_path, on_progress=told.append)
     assert (
         second.complete
-        and second.found == done == told[0].done
+        and second.reused == done == told[0].done
         and told[-1].done == told[-1].total == 12
     )
     assert told[-1].seconds_left == 0 and len(second.store.digests()) == 3
     third = run_sweep(sweep, tmp_path, on_progress=lambda _: pytest.fail("computed again"))
-    assert third.complete and third.found == 12
+    assert third.complete and third.reused == 12
     assert [digest for digest, one in stored_sweeps(third.store) if one.digest == sweep.digest] == [
         sweep.digest
     ]
@@ -363,7 +363,7 @@ def test_failures_are_listed_and_not_fatal(tmp_path):
     assert (found.dataset()["outcome"].sel(batch=1) == "missing").all()
     again = run_sweep(sweep, tmp_path)
     assert (
-        again.found == 3 == stored_points(sweep, again.store) and again.failures == found.failures
+        again.reused == 3 == stored_points(sweep, again.store) and again.failures == found.failures
     )
     with pytest.raises(InputError, match="`proportions`"):
         run_sweep(

@@ -5,7 +5,7 @@ import pytest
 from closed_forms import ising_covariance, kur_cdf, normal_density
 from drawn import legend, line, lines
 
-from localfields.figures.fig2 import DRAWS, FIGURE, SITES
+from localfields.figures.fig2 import FIGURE, NUM_SAMPLES, SITES
 
 from .altered import claims_by_id
 
@@ -52,9 +52,9 @@ def test_covariances_are_exact_and_of_the_samples(panels):
         x, exact = line(ax, "exact")
         _, sampled = line(ax, "samples")
         assert exact[0] == pytest.approx(1) and exact[1] > 0.8  # unit variance, long
-        # A mean over sites of products, whose variance is at most that of DRAWS independent ones;
-        # Kur(5) has the largest fourth moment, 4.3.
-        assert np.abs(sampled - exact).max() < 5 * np.sqrt(4.3 / DRAWS)
+        # A mean over sites of products, whose variance is at most that of NUM_SAMPLES independent
+        # ones; Kur(5) has the largest fourth moment, 4.3.
+        assert np.abs(sampled - exact).max() < 5 * np.sqrt(4.3 / NUM_SAMPLES)
         assert not np.array_equal(sampled, exact)
 
 
@@ -68,9 +68,10 @@ def test_marginals_are_histograms_with_the_probability_of_every_bin(panels):
         heights = np.array([bar.get_height() for bar in bars])
         for values in (exact, heights):
             assert (values * width).sum() == pytest.approx(1, abs=0.005)
-        # A bin's share over DRAWS samples of SITES dependent sites: at most p(1 − p) over DRAWS.
+        # A bin's share over NUM_SAMPLES samples of SITES dependent sites: at most p(1 − p) over
+        # NUM_SAMPLES.
         share = exact * width
-        error = np.sqrt(np.maximum(share * (1 - share), 1e-4) / DRAWS)
+        error = np.sqrt(np.maximum(share * (1 - share), 1e-4) / NUM_SAMPLES)
         assert (np.abs(heights - exact) * width < 5 * error).all()
     steps = [
         next(p for p in ax.patches if hasattr(p, "get_data")).get_data() for ax in panels[:, 3]

@@ -5,7 +5,7 @@ import pytest
 from drawn import legend, level, lines, over_time
 from scipy.optimize import minimize_scalar
 
-from localfields.figures.fig4 import FIGURE, LAWS, centered, experiments, fit_sinusoid
+from localfields.figures.fig4 import FIGURE, PANELS, centered, experiments, fit_sinusoid
 from localfields.plots._style import BLUE, GREEN, ORANGE
 from localfields.stimuli import EllipticalExtreme, EllipticalShell, StudentT
 
@@ -39,10 +39,10 @@ def fields(results, name, shape, percent):
 
 @pytest.fixture(scope="module")
 def as_published(results):
-    for name, law in LAWS.items():
+    for name, panel in PANELS.items():
         shape = WAVE if name == "t" else -np.ones(40)
-        results = fields(results, name, shape, law.published)
-        results = fields(results, f"{name}, fewer draws", shape, 3 * law.published)
+        results = fields(results, name, shape, panel.published)
+        results = fields(results, f"{name}, fewer samples", shape, 3 * panel.published)
     return results
 
 
@@ -85,14 +85,14 @@ def test_settings_are_the_papers():
 
 @pytest.mark.slow
 def test_training_and_prediction_start_alike(computed):
-    for name in LAWS:
+    for name in PANELS:
         np.testing.assert_array_equal(
             computed[name].initial[0], computed[f"{name}, predicted"].initial[0]
         )
 
 
 def test_panels_show_the_field_its_fit_and_the_prediction(results, figure):
-    for ax, (name, law) in zip(figure.axes[:3], LAWS.items(), strict=True):
+    for ax, (name, panel) in zip(figure.axes[:3], PANELS.items(), strict=True):
         run, flow = results[name], results[f"{name}, predicted"]
         fields, times, until = over_time(ax)
         np.testing.assert_allclose(fields, run.weights[0, :, 0])
@@ -105,7 +105,7 @@ def test_panels_show_the_field_its_fit_and_the_prediction(results, figure):
         field = run.final[0, 0]
         left = np.linalg.norm(field - np.interp(SITES, x, fit)) / np.linalg.norm(field)
         title, error = ax.get_title().split("\n")
-        assert title == law.title and error.endswith(f"(paper {law.published:.2f} %)")
+        assert title == panel.title and error.endswith(f"(paper {panel.published:.2f} %)")
         assert float(error.split(" %")[0].rpartition(" ")[2]) == pytest.approx(100 * left, abs=0.2)
     assert list(legend(figure.legends[0])) == [
         "field over time (last: dark red)",
@@ -117,11 +117,11 @@ def test_panels_show_the_field_its_fit_and_the_prediction(results, figure):
 def test_errors_of_fits_over_time(as_published):
     """Of both batches, whose errors are put in, and of the flow; each on its own axis of time."""
     figure = FIGURE.draw(as_published)
-    for ax, (name, law) in zip(figure.axes[3:6], LAWS.items(), strict=True):
-        assert ax.get_yscale() == "log" and level(ax, "red", "--") == law.published
+    for ax, (name, panel) in zip(figure.axes[3:6], PANELS.items(), strict=True):
+        assert ax.get_yscale() == "log" and level(ax, "red", "--") == panel.published
         for color, which, percent in (
-            (BLUE, name, law.published),
-            (ORANGE, f"{name}, fewer draws", 3 * law.published),
+            (BLUE, name, panel.published),
+            (ORANGE, f"{name}, fewer samples", 3 * panel.published),
         ):
             run = as_published[which]
             curves = lines(ax, color)
@@ -152,9 +152,9 @@ def test_claims_follow_from_fields(results, as_published):
     assert verdicts(clean) == {"E1": "differs", "E1b": "reproduced"}
     bump = with_fields(as_published, "extreme", bumps([3] * results["extreme"].num_members, 40))
     assert verdicts(bump) == {"E1": "differs", "E1b": "reproduced"}
-    constant = fields(as_published, "t", np.ones(40), LAWS["t"].published)
+    constant = fields(as_published, "t", np.ones(40), PANELS["t"].published)
     assert verdicts(constant)["E1b"] == "differs"
-    strong = fields(as_published, "shell", -WAVE, LAWS["shell"].published)
+    strong = fields(as_published, "shell", -WAVE, PANELS["shell"].published)
     assert verdicts(strong)["E1b"] == "differs"
 
 

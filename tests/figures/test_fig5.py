@@ -111,7 +111,7 @@ def test_the_gradient_is_no_noisier_than_the_papers(family, value):
     weights = jnp.asarray(
         np.fft.ifft(np.fft.fft(noise) * np.fft.fft(smooth)).real[None] * 0.05, jnp.float32
     )
-    half = family.draws // 2
+    half = family.samples // 2
     ours = variance(orbit, task, weights, (half, half), 1500)
     papers = variance(sampled, task, weights, (2500, 2500), 150)
     assert ours < papers

@@ -96,7 +96,7 @@ def test_columns_show_their_classes_and_their_law(grid):
         kurtosis = [one.marginal().excess_kurtosis for one in stimuli]
         said = dict.fromkeys(f"{one:.2f}".replace("-", "−") for one in kurtosis)
         assert grid[1, column].get_title() == f"excess kurtosis {', '.join(said)}"
-    assert [words(ax)[-1] for ax in grid[:6, 0]] == ["classes", "law of a site", *METHODS]
+    assert [words(ax)[-1] for ax in grid[:6, 0]] == ["classes", "marginal", *METHODS]
 
 
 def test_fields_and_their_numbers_are_those_of_row_and_column(known, grid):

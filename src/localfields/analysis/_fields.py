@@ -78,17 +78,17 @@ def read_fields(fields: Any, axes: int, *, least: int = 1, most_axes: int = 3) -
     lead, shape = values.shape[:cut], values.shape[cut:]
     values = values.reshape(-1, *shape)
     flat = values.reshape(len(values), -1)
-    for bad, what in (
+    for bad, problem in (
         (~np.isfinite(flat).all(axis=1), "nan or infinite"),
         (~flat.any(axis=1), "zero everywhere"),
     ):
         if bad.any():
             where = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), lead)) if lead else ()
-            got = f"{int(bad.sum())} of {len(values)} {what}" + (
+            count = f"{int(bad.sum())} of {len(values)} {problem}" + (
                 f", the first at {where}" if lead else ""
             )
             raise InputError(
-                f"`fields` must be finite and not zero everywhere; {got}. Leave such fields out."
+                f"`fields` must be finite and not zero everywhere; {count}. Leave such fields out."
             )
     return FieldBatch(values, lead, shape)
 

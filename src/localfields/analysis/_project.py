@@ -79,9 +79,11 @@ def _project(model: Model, target: np.ndarray, parameters: np.ndarray) -> _Point
     onto = np.einsum("fsc,fs->fc", q, target)
     coefficients = np.zeros(lost.shape)
     for column in reversed(range(lost.shape[1])):  # back substitution around columns that were lost
-        known = np.einsum("fc,fc->f", r[:, column], coefficients)
+        substituted = np.einsum("fc,fc->f", r[:, column], coefficients)
         pivot = np.where(lost[:, column], 1, r[:, column, column])
-        coefficients[:, column] = np.where(lost[:, column], 0, (onto[:, column] - known) / pivot)
+        coefficients[:, column] = np.where(
+            lost[:, column], 0, (onto[:, column] - substituted) / pivot
+        )
     residual = target - np.einsum("fsc,fc->fs", columns, coefficients)
     return _Point(parameters, coefficients, residual, (residual**2).sum(axis=1), q)
 
@@ -117,8 +119,8 @@ def fit(
         point = _project(model, tiled, starts[:, rows].reshape(-1, width))
         if count > 1:
             point = _descend(model, tiled, point, least, largest, FIRST_STEPS)
-            each = len(tiled) // count
-            best = point.cost.reshape(count, each).argmin(axis=0) * each + np.arange(each)
+            fields = len(tiled) // count
+            best = point.cost.reshape(count, fields).argmin(axis=0) * fields + np.arange(fields)
             point, least, largest = point.take(best), least[best], largest[best]
         parts.append(_descend(model, target[rows], point, least, largest, MOST_STEPS))
     parameters, coefficients, cost = (
@@ -141,20 +143,20 @@ def _descend(
     active, now = np.arange(len(target)), best.take(np.arange(len(target)))
     for _ in range(steps):
         step, gain = _step(model, now, low[active], high[active], damping[active])
-        then = _project(
+        proposed = _project(
             model, target[active], np.clip(now.parameters + step, low[active], high[active])
         )
-        better = then.cost < now.cost
+        better = proposed.cost < now.cost
         damping[active] = np.where(
             better, np.maximum(damping[active] / 5, 1e-12), damping[active] * 4
         )
         # Beyond these there is only rounding: of what is left, of the field itself, of the step.
         done = (
             (gain <= COST_TOL * now.cost)
-            | (then.cost <= 1e-27 * target.shape[1])
+            | (proposed.cost <= 1e-27 * target.shape[1])
             | (damping[active] > 1e10)
         )
-        now.put(better, then.take(better))
+        now.put(better, proposed.take(better))
         best.put(active, now)
         active, now = active[~done], now.take(~done)
         if not active.size:
@@ -169,12 +171,12 @@ def _step(
     derivative = model.tangent(now.parameters, now.coefficients)
     derivative = derivative - now.span @ (now.span.swapaxes(1, 2) @ derivative)
     slope = np.einsum("fsp,fs->fp", derivative, now.residual)
-    held = ((now.parameters <= low) & (slope < 0)) | ((now.parameters >= high) & (slope > 0))
+    fixed = ((now.parameters <= low) & (slope < 0)) | ((now.parameters >= high) & (slope > 0))
     square = derivative.swapaxes(1, 2) @ derivative
     length = np.sqrt(np.diagonal(square, axis1=1, axis2=2))
-    held |= length <= 1e-12 * length.max(axis=1, keepdims=True)  # nothing depends on it
-    scale = np.where(held, np.inf, length)
+    fixed |= length <= 1e-12 * length.max(axis=1, keepdims=True)  # nothing depends on it
+    scale = np.where(fixed, np.inf, length)
     matrix = square / scale[:, :, None] / scale[:, None, :]
-    matrix = matrix + np.eye(slope.shape[1]) * np.where(held, 1, damping[:, None])[:, None, :]
+    matrix = matrix + np.eye(slope.shape[1]) * np.where(fixed, 1, damping[:, None])[:, None, :]
     step = np.linalg.solve(matrix, (slope / scale)[..., None])[..., 0] / scale
     return step, (step * slope).sum(axis=1)

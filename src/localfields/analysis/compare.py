@@ -289,15 +289,15 @@ def onset_times(trajectory: Trajectory) -> np.ndarray:
     times = np.broadcast_to(trajectory.times, (len(ipr), ipr.shape[1] - 1))
     times = np.pad(times, ((0, 0), (1, 0)))
     threshold = localized_from(math.prod(trajectory.shape))
-    seen = ipr > threshold
+    localized = ipr > threshold
     rows, last = np.arange(len(ipr)), ipr.shape[1] - 1
     # The last record that is not localized; the start where all are, with no part of the way to go.
-    before = np.where(seen.all(axis=1), 0, last - (~seen[:, ::-1]).argmax(axis=1))
+    before = np.where(localized.all(axis=1), 0, last - (~localized[:, ::-1]).argmax(axis=1))
     after = np.minimum(before + 1, last)
     low, high = ipr[rows, before], ipr[rows, after]
     part = np.clip((threshold - low) / np.where(high > low, high - low, 1), 0, 1)
     when = times[rows, before] + part * (times[rows, after] - times[rows, before])
-    return np.where(seen[:, -1], when, np.nan)
+    return np.where(localized[:, -1], when, np.nan)
 
 
 def fields_at(
@@ -339,7 +339,7 @@ def _check(run: Any, sol: Any) -> None:
     for name, value in (("run", run), ("sol", sol)):
         require_trajectory(value, name)
     neurons, members = run.initial.shape[1], run.num_members
-    for what, first, second, advice in (
+    for quantity, first, second, advice in (
         ("lattice", run.shape, sol.shape, "Train and solve the same task."),
         (
             "the number of neurons",
@@ -356,7 +356,7 @@ def _check(run: Any, sol: Any) -> None:
     ):
         if first != second:
             raise InputError(
-                f"The two trajectories differ in {what}: {first} and {second}. {advice}"
+                f"The two trajectories differ in {quantity}: {first} and {second}. {advice}"
             )
     for name, trajectory in (("run", run), ("sol", sol)):
         if "weights" not in trajectory.series:

@@ -102,10 +102,10 @@ class GaborFit:
         )
         return values.reshape(*lead, *self.shape)
 
-    def _require_plane(self, what: str) -> None:
+    def _require_plane(self, quantity: str) -> None:
         if len(self.shape) != 2:
             raise InputError(
-                f"{what} is defined for fields on a torus, got fields on {self.shape}."
+                f"{quantity} is defined for fields on a torus, got fields on {self.shape}."
             )
 
 
@@ -137,12 +137,12 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
         >>> np.round([gabor.position, gabor.width, gabor.frequency, gabor.phase], 4)
         array([17.5,  3. ,  5.5,  1. ])
     """
-    given = read_fields(fields, axes, least=8, most_axes=2)
-    sizes = np.array(given.shape)
-    low, high = _ends(given.shape)
-    solution = fit(_gabors(given.shape), given.flat, _starts(given), low, high)
+    batch = read_fields(fields, axes, least=8, most_axes=2)
+    sizes = np.array(batch.shape)
+    low, high = _ends(batch.shape)
+    solution = fit(_gabors(batch.shape), batch.flat, _starts(batch), low, high)
     place, covariance, frequency, coefficients = _without_wave(
-        solution.parameters, solution.coefficients, given.shape
+        solution.parameters, solution.coefficients, batch.shape
     )
     real, imaginary = coefficients.T
     around = np.round(frequency / sizes)  # frequencies that differ by N are one at the sites
@@ -150,13 +150,13 @@ def fit_gabor(fields: Any, axes: int = 1) -> GaborFit:
     sign = leading_sign(frequency)
     phase = np.arctan2(-imaginary, real) - 2 * np.pi * (around * place).sum(axis=1)
     return GaborFit(
-        shape=given.shape,
-        position=given.per_axis(place % sizes),
-        covariance=given.back(covariance),
-        frequency=given.per_axis(frequency * sign),
-        phase=given.back(wrapped(phase * sign[:, 0])),
-        amplitude=given.back(np.hypot(real, imaginary)),
-        error=given.back(solution.residual / np.sqrt((given.flat**2).sum(axis=1))),
+        shape=batch.shape,
+        position=batch.per_axis(place % sizes),
+        covariance=batch.back(covariance),
+        frequency=batch.per_axis(frequency * sign),
+        phase=batch.back(wrapped(phase * sign[:, 0])),
+        amplitude=batch.back(np.hypot(real, imaginary)),
+        error=batch.back(solution.residual / np.sqrt((batch.flat**2).sum(axis=1))),
     )
 
 
@@ -221,15 +221,15 @@ def _ends(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return low, np.concatenate([2 * sizes, np.log(narrow), lean, 2 * sizes])
 
 
-def _starts(given: FieldBatch) -> np.ndarray:
+def _starts(batch: FieldBatch) -> np.ndarray:
     """Parameters to start from, (start, field, parameter), in closed form."""
-    axes, sizes, num = len(given.shape), np.array(given.shape), len(given.values)
-    largest = peak_position(given.values, axes).reshape(num, axes).astype(float)
-    middle = position(given.values, axes).reshape(num, axes)
+    axes, sizes, num = len(batch.shape), np.array(batch.shape), len(batch.values)
+    largest = peak_position(batch.values, axes).reshape(num, axes).astype(float)
+    middle = position(batch.values, axes).reshape(num, axes)
     # What a Gabor's ratio says of its width, as if the envelope was round: 1.5/((2π)^½ s) an axis.
-    ratio = inverse_participation_ratio(given.values, axes)
+    ratio = inverse_participation_ratio(batch.values, axes)
     compact = (1.5 / ratio) ** (1 / axes) / np.sqrt(2 * np.pi)
-    peak = spectral_peak(given.values, axes).reshape(num, axes).astype(float)
+    peak = spectral_peak(batch.values, axes).reshape(num, axes).astype(float)
     along = np.where(peak.any(axis=1, keepdims=True), np.sign(peak), 1.0)
     starts = []
     for place, scale, beside in itertools.product((middle, largest), (0.5, 1.0, 2.0), BESIDE[axes]):

@@ -214,7 +214,7 @@ def _one_task(
         """From (member × neuron, time) to (member, time, neuron)."""
         return np.swapaxes(values.reshape(*lead[:2], *values.shape[1:]), 1, 2)
 
-    def each(name: str) -> np.ndarray:
+    def by_class(name: str) -> np.ndarray:
         return np.stack([back(values[name]) for values in classes], axis=-1)
 
     flips = np.where(mask[:, :-1], 1 - mean("next"), 0.0).sum(axis=1)
@@ -225,7 +225,7 @@ def _one_task(
         "uniform": mean("uniform").reshape(lead[:2]),
         "uniform_error": error("uniform_error").reshape(lead[:2]),
         "bound": np.maximum(1 - flips, 0.0).reshape(lead[:2]),
-        **{name: each(name) for name in ("kurtosis", "kurtosis_error", "variances")},
+        **{name: by_class(name) for name in ("kurtosis", "kurtosis_error", "variances")},
     }
 
 
@@ -332,8 +332,8 @@ def _tally(
     # Same at all counted records: no change between two of them.
     steady = jnp.all(following | ~mask[:, :-1, None], axis=1)
     square = (s - shift[..., None]) ** 2 / jnp.where(variances > 0, variances, 1.0)[..., None]
-    each = (same, following, steady, square**2, square**4)
-    return {name: values @ weights for name, values in zip(SUMS, each, strict=True)}
+    quantities = (same, following, steady, square**2, square**4)
+    return {name: values @ weights for name, values in zip(SUMS, quantities, strict=True)}
 
 
 def _probabilities(sums: Any, num: float) -> dict[str, np.ndarray]:

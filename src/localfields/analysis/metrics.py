@@ -135,8 +135,8 @@ def over_sound(function: Function, fields: np.ndarray, axes: int) -> np.ndarray:
     sound = np.isfinite(flat).all(axis=sites) & flat.any(axis=sites)
     # Without a single sound field, one of ones still tells the shape of the result.
     measured = flat[sound] if sound.any() else np.ones((1, *shape))
-    some = np.asarray(function(measured, axes), dtype=np.float64)
-    values = np.full((len(flat), *some.shape[1:]), np.nan)
+    measured_values = np.asarray(function(measured, axes), dtype=np.float64)
+    values = np.full((len(flat), *measured_values.shape[1:]), np.nan)
     if sound.any():
-        values[sound] = some
-    return values.reshape(*lead, *some.shape[1:])
+        values[sound] = measured_values
+    return values.reshape(*lead, *measured_values.shape[1:])

@@ -33,10 +33,10 @@ def position(fields: Any, axes: int = 1) -> np.ndarray:
         >>> position([0.0, 0.0, 1.0, -1.0, 0.0]).item()
         2.5
     """
-    given = read_fields(fields, axes)
-    sizes = np.array(given.shape)
-    turn = np.angle(_resultants(given)) / (2 * np.pi)
-    return given.per_axis(np.round(turn * sizes, 12) % sizes)
+    batch = read_fields(fields, axes)
+    sizes = np.array(batch.shape)
+    turn = np.angle(_resultants(batch)) / (2 * np.pi)
+    return batch.per_axis(np.round(turn * sizes, 12) % sizes)
 
 
 @metric
@@ -51,25 +51,25 @@ def width(fields: Any, axes: int = 1) -> np.ndarray:
         >>> width(np.exp(-((x - 20) ** 2) / 2 / 3.0**2)).round(6), round(3 / 2**0.5, 6)
         (np.float64(2.12132), 2.12132)
     """
-    given = read_fields(fields, axes)
-    length = np.clip(np.abs(_resultants(given)), np.finfo(float).tiny, 1)
-    return given.per_axis(np.array(given.shape) / (2 * np.pi) * np.sqrt(-2 * np.log(length)))
+    batch = read_fields(fields, axes)
+    length = np.clip(np.abs(_resultants(batch)), np.finfo(float).tiny, 1)
+    return batch.per_axis(np.array(batch.shape) / (2 * np.pi) * np.sqrt(-2 * np.log(length)))
 
 
-def _resultants(given: FieldBatch) -> np.ndarray:
+def _resultants(batch: FieldBatch) -> np.ndarray:
     """Mean of exp(2πi x/N) along every axis under the energy, (field, axis)."""
-    energy = _shares(given)
+    energy = _shares(batch)
     means = []
-    for axis, n in enumerate(given.shape):
-        others = tuple(a + 1 for a in range(len(given.shape)) if a != axis)
+    for axis, n in enumerate(batch.shape):
+        others = tuple(a + 1 for a in range(len(batch.shape)) if a != axis)
         means.append(energy.sum(axis=others) @ np.exp(2j * np.pi * np.arange(n) / n))
     return np.stack(means, axis=1)
 
 
-def _shares(given: FieldBatch) -> np.ndarray:
+def _shares(batch: FieldBatch) -> np.ndarray:
     """The energy of every site as a part of the whole."""
-    sites = tuple(range(1, given.values.ndim))
-    square = (given.values / np.abs(given.values).max(axis=sites, keepdims=True)) ** 2
+    sites = tuple(range(1, batch.values.ndim))
+    square = (batch.values / np.abs(batch.values).max(axis=sites, keepdims=True)) ** 2
     return square / square.sum(axis=sites, keepdims=True)
 
 
@@ -83,24 +83,24 @@ def power_spectrum(fields: Any, axes: int = 1) -> np.ndarray:
         >>> power_spectrum(np.cos(2 * np.pi * 2 * np.arange(8) / 8)).round(6).tolist()
         [0.0, 0.0, 1.0, 0.0, 0.0]
     """
-    given = read_fields(fields, axes)
-    return given.back(_folded(given))
+    batch = read_fields(fields, axes)
+    return batch.back(_folded(batch))
 
 
-def _spectrum(given: FieldBatch) -> np.ndarray:
-    sites = tuple(range(1, given.values.ndim))
-    power = np.abs(np.fft.rfftn(_unit(given), axes=sites)) ** 2 / given.size
+def _spectrum(batch: FieldBatch) -> np.ndarray:
+    sites = tuple(range(1, batch.values.ndim))
+    power = np.abs(np.fft.rfftn(_unit(batch), axes=sites)) ** 2 / batch.size
     last = np.full(power.shape[-1], 2.0)  # −k is left out of the transform
     last[0] = 1
-    if given.shape[-1] % 2 == 0:
+    if batch.shape[-1] % 2 == 0:
         last[-1] = 1
     return power * last
 
 
-def _unit(given: FieldBatch) -> np.ndarray:
+def _unit(batch: FieldBatch) -> np.ndarray:
     """Fields of norm one."""
-    sites = tuple(range(1, given.values.ndim))
-    values = given.values / np.abs(given.values).max(axis=sites, keepdims=True)
+    sites = tuple(range(1, batch.values.ndim))
+    values = batch.values / np.abs(batch.values).max(axis=sites, keepdims=True)
     return values / np.sqrt((values**2).sum(axis=sites, keepdims=True))
 
 
@@ -114,12 +114,12 @@ def spectral_peak(fields: Any, axes: int = 1) -> np.ndarray:
         >>> spectral_peak(np.cos(2 * np.pi * 3 * np.arange(40) / 40 + 1)).item()
         3
     """
-    given = read_fields(fields, axes)
-    power = _folded(given)
+    batch = read_fields(fields, axes)
+    power = _folded(batch)
     shape = power.shape[1:]
     index = np.unravel_index(power.reshape(len(power), -1).argmax(axis=1), shape)
-    signed = [np.where(k > n // 2, k - n, k) for k, n in zip(index[:-1], given.shape, strict=False)]
-    return given.per_axis(np.stack([*signed, index[-1]], axis=1))
+    signed = [np.where(k > n // 2, k - n, k) for k, n in zip(index[:-1], batch.shape, strict=False)]
+    return batch.per_axis(np.stack([*signed, index[-1]], axis=1))
 
 
 @metric
@@ -131,8 +131,8 @@ def spectral_concentration(fields: Any, axes: int = 1) -> np.ndarray:
         >>> spectral_concentration([np.cos(2 * np.pi * 3 * x / 40), np.eye(40)[7]]).round(3)
         array([1.  , 0.05])
     """
-    given = read_fields(fields, axes)
-    return given.back(_folded(given).reshape(len(given.values), -1).max(axis=1))
+    batch = read_fields(fields, axes)
+    return batch.back(_folded(batch).reshape(len(batch.values), -1).max(axis=1))
 
 
 @metric
@@ -145,8 +145,8 @@ def spectral_participation(fields: Any, axes: int = 1) -> np.ndarray:
         >>> spectral_participation([wave, wave + other]).round(6)
         array([1. , 0.5])
     """
-    given = read_fields(fields, axes)
-    return given.back((_folded(given).reshape(len(given.values), -1) ** 2).sum(axis=1))
+    batch = read_fields(fields, axes)
+    return batch.back((_folded(batch).reshape(len(batch.values), -1) ** 2).sum(axis=1))
 
 
 def oscillatory_from(shape: tuple[int, ...]) -> float:
@@ -165,13 +165,13 @@ def oscillatory_from(shape: tuple[int, ...]) -> float:
     return 2 * (8 * (size - single) // 2 + 3 * single) / (size * (size + 2))
 
 
-def _folded(given: FieldBatch) -> np.ndarray:
+def _folded(batch: FieldBatch) -> np.ndarray:
     """The spectrum with k and −k merged also where the last frequency is 0 or N/2."""
-    power = _spectrum(given)
-    if len(given.shape) == 1:
+    power = _spectrum(batch)
+    if len(batch.shape) == 1:
         return power
     rest = tuple(range(1, power.ndim - 1))
-    for last in {0, power.shape[-1] - 1} if given.shape[-1] % 2 == 0 else {0}:
+    for last in {0, power.shape[-1] - 1} if batch.shape[-1] % 2 == 0 else {0}:
         plane = power[..., last]
         opposite = np.roll(np.flip(plane, rest), 1, rest)
         index = np.indices(plane.shape[1:])
@@ -201,10 +201,10 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
         >>> uncertainty([np.exp(-((x - 20) ** 2) / 8), np.eye(40)[7]]).round(3)
         array([0.506, 1.832])
     """
-    given = read_fields(fields, axes)
-    sites = tuple(range(1, given.values.ndim))
-    transform = np.fft.fftn(_unit(given), axes=sites)
-    for axis, n in enumerate(given.shape, start=1):
+    batch = read_fields(fields, axes)
+    sites = tuple(range(1, batch.values.ndim))
+    transform = np.fft.fftn(_unit(batch), axes=sites)
+    for axis, n in enumerate(batch.shape, start=1):
         transform = np.fft.fftshift(transform, axes=axis)
         # N/2 and −N/2 are one on the lattice; half of each is the interpolation without bias.
         if n % 2 == 0:
@@ -214,7 +214,7 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     power = np.abs(transform) ** 2
     total = power.sum(axis=sites)
     products = []
-    for axis, n in enumerate(given.shape, start=1):
+    for axis, n in enumerate(batch.shape, start=1):
         k = np.arange(-(n // 2), n // 2 + 1)
         along = np.moveaxis(power, axis, -1).sum(axis=tuple(range(1, power.ndim - 1)))
         square = along @ k**2.0 / total
@@ -224,7 +224,7 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
         placed = tau > 1e-12  # a pure wave has τ = 0 up to rounding, and no place
         spread = np.sqrt(np.maximum(1 - tau**2, 0)) / np.where(placed, tau, 1)
         products.append(np.where(placed, spread * np.sqrt(square), np.inf))
-    return given.per_axis(np.stack(products, axis=1))
+    return batch.per_axis(np.stack(products, axis=1))
 
 
 @metric
@@ -240,10 +240,10 @@ def entropic_excess(fields: Any, axes: int = 1) -> np.ndarray:
         >>> entropic_excess([np.exp(-((x - 20) ** 2) / 8), np.eye(40)[7]]).round(3)
         array([0.307, 0.   ])
     """
-    given = read_fields(fields, axes)
-    sites = tuple(range(1, given.values.ndim))
-    power = np.abs(np.fft.fftn(_unit(given), axes=sites, norm="ortho")) ** 2
-    return given.back(_entropy(_shares(given)) + _entropy(power) - np.log(given.size))
+    batch = read_fields(fields, axes)
+    sites = tuple(range(1, batch.values.ndim))
+    power = np.abs(np.fft.fftn(_unit(batch), axes=sites, norm="ortho")) ** 2
+    return batch.back(_entropy(_shares(batch)) + _entropy(power) - np.log(batch.size))
 
 
 def _entropy(shares: np.ndarray) -> np.ndarray:

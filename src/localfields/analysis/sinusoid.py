@@ -91,8 +91,8 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
         >>> np.round(fits.error, 2)  # a bump is no wave
         array([0.  , 0.59])
     """
-    given = read_fields(fields, axes, least=5)
-    target, shape = given.flat, given.shape
+    batch = read_fields(fields, axes, least=5)
+    target, shape = batch.flat, batch.shape
     norm = np.sqrt((target**2).sum(axis=1))
     mean = target.mean(axis=1)
     varied = np.sqrt(((target - mean[:, None]) ** 2).sum(axis=1))
@@ -110,11 +110,11 @@ def fit_sinusoid(fields: Any, axes: int = 1) -> SinusoidFit:
     sign = leading_sign(frequency)
     return SinusoidFit(
         shape=shape,
-        frequency=given.per_axis(frequency * sign),
-        amplitude=given.back(np.where(flat, 0, np.hypot(cosine, sine))),
-        phase=given.back(phase * sign[:, 0]),
-        offset=given.back(np.where(flat, mean, offset)),
-        error=given.back(np.where(flat, varied, solution.residual) / norm),
+        frequency=batch.per_axis(frequency * sign),
+        amplitude=batch.back(np.where(flat, 0, np.hypot(cosine, sine))),
+        phase=batch.back(phase * sign[:, 0]),
+        offset=batch.back(np.where(flat, mean, offset)),
+        error=batch.back(np.where(flat, varied, solution.residual) / norm),
     )
 
 
@@ -159,10 +159,10 @@ def _valleys(fields: np.ndarray, fineness: int) -> tuple[np.ndarray, np.ndarray]
     angle = 2 * np.pi * frequency / sizes
     spectrum = spectrum * np.exp(1j * (angle * (sizes - 1) / 2).sum(axis=-1))
     size = float(np.prod(sizes))
-    once, twice = (
+    mean_cosine, mean_double = (
         np.prod([diric(k * angle[..., a], n) for a, n in enumerate(shape)], axis=0) for k in (1, 2)
     )
-    even, odd = size * ((1 + twice) / 2 - once**2), size * (1 - twice) / 2
+    even, odd = size * ((1 + mean_double) / 2 - mean_cosine**2), size * (1 - mean_double) / 2
     explained = np.where(odd > 1e-9 * size, spectrum.imag**2 / np.where(odd > 0, odd, 1), 0)
     explained += np.where(even > 1e-9 * size, spectrum.real**2 / np.where(even > 0, even, 1), 0)
     explained = np.where(np.abs(frequency).max(axis=-1) >= SLOWEST, explained, 0)

@@ -87,11 +87,11 @@ def tuning(fields: Any, axes: int = 2) -> Tuning:
             f"`axes` must be 2, got {axes}: gratings have an orientation only on a torus. "
             "On a ring, `spectral_peak` gives the frequency."
         )
-    given = read_fields(fields, axes, least=4)
+    batch = read_fields(fields, axes, least=4)
     parts = [
-        _tuned(given.values[start : start + CHUNK]) for start in range(0, len(given.values), CHUNK)
+        _tuned(batch.values[start : start + CHUNK]) for start in range(0, len(batch.values), CHUNK)
     ]
-    return Tuning(*(given.back(np.concatenate(column)) for column in zip(*parts, strict=True)))
+    return Tuning(*(batch.back(np.concatenate(column)) for column in zip(*parts, strict=True)))
 
 
 def _tuned(values: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -125,8 +125,8 @@ def _centered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     center = position(values, 2)
     nearest = np.floor(center).astype(int)
     rows, columns = (np.arange(n)[None] + (nearest[:, [a]] - n // 2) for a, n in enumerate(shape))
-    each = np.arange(len(values))[:, None, None]
-    rolled = values[each, rows[:, :, None] % shape[0], columns[:, None] % shape[1]]
+    index = np.arange(len(values))[:, None, None]
+    rolled = values[index, rows[:, :, None] % shape[0], columns[:, None] % shape[1]]
     places = np.indices(values.shape[1:]).reshape(2, -1) - shape[:, None] // 2
     return rolled.reshape(len(values), -1), places, center - nearest
 
@@ -204,13 +204,13 @@ def subfields(fields: Any, axes: int = 1) -> np.ndarray:
         >>> subfields([bump, bump * np.cos(2 * np.pi * x / 8)]).tolist()
         [1.0, 3.0]
     """
-    given = read_fields(fields, axes)
-    largest = np.abs(given.flat).max(axis=1)
+    batch = read_fields(fields, axes)
+    largest = np.abs(batch.flat).max(axis=1)
     counts = [
         sum(_count_parts(sign * field >= SUBFIELD * top) for sign in (1, -1))
-        for field, top in zip(given.values, largest, strict=True)
+        for field, top in zip(batch.values, largest, strict=True)
     ]
-    return given.back(np.array(counts, float))
+    return batch.back(np.array(counts, float))
 
 
 def _count_parts(mask: np.ndarray) -> int:

@@ -365,21 +365,21 @@ class TimeSeries:
         _set_range(self.plot.x_range, 0, end)
         if threshold is not None:
             self.threshold.update(location=threshold, visible=True)
-        each: tuple[Any, ...] = ()
-        mean, predicted, drawn = each, each, [np.zeros(0)]
+        lines: tuple[Any, ...] = ()
+        mean, predicted, drawn = lines, lines, [np.zeros(0)]
         if values is not None and times is not None:
             curves = _curves(values)
             shown = list(curves[:MAX_LINES])
             with np.errstate(invalid="ignore"):  # of members that diverged
                 mean = (times, curves.mean(axis=0))
-            each = ([times] * len(shown), shown)
+            lines = ([times] * len(shown), shown)
             drawn += [*shown, mean[1]]
         flow = None if theory is None else getattr(theory, self.name)
         if theory is not None and flow is not None and theory.times is not None:
             curve = _curves(flow).mean(axis=0)
             predicted = (theory.times[: len(curve)], curve)
             drawn.append(curve)
-        _set(self.each, *each)
+        _set(self.each, *lines)
         _set(self.mean, *mean)
         _set(self.theory, *predicted)
         seen = np.concatenate(drawn)

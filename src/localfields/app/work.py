@@ -371,7 +371,7 @@ def gate_agreement(run: Trajectory, experiment: Experiment) -> msg.GateAgreement
     names = [name for name in ("weights", "biases") if name in run.series]
     series = {name: run.series[name][:NUM_MEMBERS, chosen][:, :, :NUM_NEURONS] for name in names}
     times = run.times[..., chosen]
-    few = dataclasses.replace(
+    thinned = dataclasses.replace(
         run,
         steps=run.steps[chosen],
         times=times[:NUM_MEMBERS] if times.ndim == 2 else times,
@@ -383,11 +383,11 @@ def gate_agreement(run: Trajectory, experiment: Experiment) -> msg.GateAgreement
     biases = None  # unless there are some that are not trained
     if getattr(network, "bias", "none") in ("fixed", "halves") and not np.ndim(network.bias_value):
         biases = fixed_biases(network)[:NUM_NEURONS]
-    groups = [(few, experiment.task)]
+    groups = [(thinned, experiment.task)]
     if num_members(experiment.task) is not None:
         groups = [
-            (few.members(slice(m, m + 1)), member(experiment.task, m))
-            for m in range(few.num_members)
+            (thinned.members(slice(m, m + 1)), member(experiment.task, m))
+            for m in range(thinned.num_members)
         ]
     try:
         parts = [
@@ -397,5 +397,7 @@ def gate_agreement(run: Trajectory, experiment: Experiment) -> msg.GateAgreement
     except InputError:
         return None
     agreement = np.concatenate([part.agreement for part in parts])
-    _, once = np.unique(chosen, return_index=True)  # of a short run, records are chosen repeatedly
-    return msg.GateAgreement(few.times[..., once], agreement[:, once])
+    _, distinct = np.unique(
+        chosen, return_index=True
+    )  # of a short run, records are chosen repeatedly
+    return msg.GateAgreement(thinned.times[..., distinct], agreement[:, distinct])

@@ -77,9 +77,9 @@ class Autoencoder(Baseline):
         data = jnp.asarray(x / np.asarray(scale, x.dtype))
         key = make_key(check_seed(seed))
         weights, losses = _descend(self, data, key, self.steps, min(self.batch, len(x)))
-        some = data[:: max(1, len(x) // 20_000)]
-        decoded = decode(weights, encode(weights, some, self.activation))
-        residual = float(jnp.mean((some - decoded) ** 2))
+        subset = data[:: max(1, len(x) // 20_000)]
+        decoded = decode(weights, encode(weights, subset, self.activation))
+        residual = float(jnp.mean((subset - decoded) ** 2))
         notes = {"loss": float(np.mean(losses[-max(1, self.steps // 10) :])), "residual": residual}
         fields = np.asarray(weights.fields, np.float64) / scale
         return Fitted(fields, bool(np.isfinite(fields).all()), self.steps, notes)

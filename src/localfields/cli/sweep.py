@@ -160,7 +160,7 @@ def _sweep(
 def _report(result: Any, path: Path) -> None:
     """Print how it went; exit code 130 if it was interrupted, 1 if points failed."""
     computed = sum(len(part.points) for part in result.parts)
-    print(f"{computed} of {len(result.sweep)} points in {path}; {result.found} were there before")
+    print(f"{computed} of {len(result.sweep)} points in {path}; {result.reused} were there before")
     for failure in result.failures[:5]:
         values = result.sweep.values(failure.points[0])[0]
         first = ", ".join(f"{name} {value}" for name, value in values.items())

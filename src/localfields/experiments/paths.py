@@ -55,8 +55,8 @@ class Target:
 
     def spread(self, value: Any) -> dict[Path, Any]:
         """The value of every field, from what `plain` returned."""
-        each = value if self.is_class_wise(value) else [value] * len(self.paths)
-        return dict(zip(self.paths, each, strict=True))
+        values = value if self.is_class_wise(value) else [value] * len(self.paths)
+        return dict(zip(self.paths, values, strict=True))
 
 
 def places(value: Spec, at: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -38,7 +38,7 @@ class SweepResult:
         store: Where the trajectories are.
         parts: The ensembles that were computed, each an entry of the store.
         failures: What could not be computed.
-        found: How many points were in the store before.
+        reused: How many points were in the store before.
         seconds: What the rest took.
         stopped: `finished` or `cancelled`.
     """
@@ -47,7 +47,7 @@ class SweepResult:
     store: Store
     parts: tuple[Ensemble, ...]
     failures: tuple[Failure, ...]
-    found: int
+    reused: int
     seconds: float
     stopped: str
 
@@ -135,11 +135,11 @@ class SweepResult:
                 writer.writerow({name: _cell(value) for name, value in row.items()})
 
     def __repr__(self) -> str:
-        computed = sum(len(part.points) for part in self.parts) - self.found
+        computed = sum(len(part.points) for part in self.parts) - self.reused
         failed = sum(len(failure.points) for failure in self.failures)
         return (
             f"SweepResult: {len(self.sweep)} points in {len(self.parts)} runs, {self.stopped}; "
-            f"{self.found} found, {computed} computed in {self.seconds:.1f} s, {failed} failed"
+            f"{self.reused} reused, {computed} computed in {self.seconds:.1f} s, {failed} failed"
         )
 
 

@@ -19,18 +19,18 @@ from .sweep import Ensemble, Sweep, sweep_from
 
 @dataclasses.dataclass(frozen=True)
 class SweepProgress:
-    """Where a sweep is: points done (a fraction of one while it trains), found stored, failed."""
+    """Where a sweep is: points done (a fraction of one while it trains), reused, failed."""
 
     done: float
     total: int
-    found: int
+    reused: int
     failed: int
     seconds: float
 
     @property
     def rate(self) -> float:
-        """Points per second, without those found."""
-        return (self.done - self.found) / self.seconds if self.seconds > 0 else 0.0
+        """Points per second, without those reused."""
+        return (self.done - self.reused) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float:
@@ -126,7 +126,7 @@ class _Runner:
     parts: list[Ensemble] = dataclasses.field(default_factory=list)
     failures: list[Failure] = dataclasses.field(default_factory=list)
     divided: list[Ensemble] = dataclasses.field(default_factory=list)
-    found: int = 0
+    reused: int = 0
     stopped: str = "finished"
     began: float = dataclasses.field(default_factory=time.perf_counter)
 
@@ -148,7 +148,7 @@ class _Runner:
                 continue
             if stored:
                 self.parts.append(ensemble)
-                self.found += len(ensemble.points)
+                self.reused += len(ensemble.points)
             else:
                 unstored.append(ensemble)
         return unstored
@@ -238,7 +238,7 @@ class _Runner:
         done = sum(len(part.points) for part in (*self.parts, *self.failures)) + partly
         failed = sum(len(failure.points) for failure in self.failures)
         seconds = time.perf_counter() - self.began
-        self.on_progress(SweepProgress(done, len(self.sweep), self.found, failed, seconds))
+        self.on_progress(SweepProgress(done, len(self.sweep), self.reused, failed, seconds))
 
     def save(self) -> None:
         """Write the sweep to the store, with what the entries do not show."""
@@ -262,7 +262,7 @@ class _Runner:
         failures = tuple(Failure(tuple(points), message) for message, points in messages.items())
         seconds = time.perf_counter() - self.began
         return SweepResult(
-            self.sweep, self.store, parts, failures, self.found, seconds, self.stopped
+            self.sweep, self.store, parts, failures, self.reused, seconds, self.stopped
         )
 
 

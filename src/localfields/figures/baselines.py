@@ -34,14 +34,14 @@ NEGATIVE = (LIGHT, BINARY, SPINS)  # kurtosis, and not elliptical
 
 def methods(scale: FigureScale, size: int) -> dict[str, Baseline]:
     """Everything beside the network."""
-    some = at(scale, paper=20, quick=20, tiny=3)
+    components = at(scale, paper=20, quick=20, tiny=3)
     steps = at(scale, paper=1.0, quick=0.3, tiny=0.001)
     return {
-        "PCA": PCA(some),
+        "PCA": PCA(components),
         ICA: FastICA(min(size, at(scale, paper=40, quick=40, tiny=6))),
-        "sparse coding": SparseCoding(2 * some, steps=max(1, int(600 * steps))),
-        "Boltzmann machine": RBM(some, learning_rate=0.2, steps=int(30_000 * steps)),
-        "autoencoder": Autoencoder(some, sparsity=0.1, steps=int(20_000 * steps)),
+        "sparse coding": SparseCoding(2 * components, steps=max(1, int(600 * steps))),
+        "Boltzmann machine": RBM(components, learning_rate=0.2, steps=int(30_000 * steps)),
+        "autoencoder": Autoencoder(components, sparsity=0.1, steps=int(20_000 * steps)),
     }
 
 
@@ -49,7 +49,7 @@ METHODS = (NETWORK, *methods("paper", 40))
 
 
 def task_of(name: str, scale: FigureScale) -> Discrimination:
-    """Two lengthscales of a stimulus: of a law, or of photographs, sharp and blurred."""
+    """Two lengthscales of a stimulus: of a distribution, or of photographs, sharp and blurred."""
     ring = (at(scale, paper=40, quick=40, tiny=12),)
     if name == IMAGES:
         side = at(scale, paper=10, quick=10, tiny=5)
@@ -63,13 +63,13 @@ def task_of(name: str, scale: FigureScale) -> Discrimination:
     elif name == SPINS:
         classes = [Ising(ring, coupling=coupling) for coupling in COUPLINGS]
     else:
-        law = {
+        make = {
             HEAVY: lambda xi: Kur(ring, xi=xi, k=3.0),
             LIGHT: lambda xi: Kur(ring, xi=xi, k=10.0),
             BINARY: lambda xi: NLGP(ring, xi=xi, gain=100.0),
             SHELL: lambda xi: EllipticalShell(ring, xi=xi),
         }[name]
-        classes = [law(xi) for xi in XI]
+        classes = [make(xi) for xi in XI]
     return Discrimination(*classes)
 
 
@@ -144,8 +144,8 @@ def kurtosis_of(task: Discrimination) -> str:
     """Excess kurtosis of a site, exact; of both classes where it differs."""
     values = []
     for stimulus in task.stimuli:
-        law = stimulus.marginal()
-        value = float("nan") if law is None else float(law.excess_kurtosis)
+        marginal = stimulus.marginal()
+        value = float("nan") if marginal is None else float(marginal.excess_kurtosis)
         values.append("∞" if np.isinf(value) else printed(value))
     return ", ".join(dict.fromkeys(values))
 
@@ -214,7 +214,7 @@ def _numbers(results: Results, method: str, stimuli: Sequence[str] = STIMULI) ->
 
 def questions(results: Results) -> Sequence[Question]:
     """What the comparison is made for."""
-    laws = STIMULI[:-1]
+    synthetic = STIMULI[:-1]
     either = all(most(results, ICA, name) for name in (HEAVY, *NEGATIVE))
     one_sign = all(most(results, NETWORK, name) for name in NEGATIVE) and not most(
         results, NETWORK, HEAVY
@@ -228,7 +228,7 @@ def questions(results: Results) -> Sequence[Question]:
     same = [
         f"{method} on {name}"
         for method in METHODS
-        for name in laws
+        for name in synthetic
         if all_alike(results, method, name)
     ]
     return [
@@ -238,9 +238,9 @@ def questions(results: Results) -> Sequence[Question]:
             "Does ICA localize for either sign of the kurtosis, and the network for negative "
             "kurtosis alone?",
             ("Yes. " if either and one_sign else "Not throughout. ")
-            + f"Most fields of ICA are localized on {_where(results, ICA, laws)}; most neurons on "
-            + f"{_where(results, NETWORK, laws)}.",
-            ". ".join(_numbers(results, method, laws) for method in (NETWORK, ICA)),
+            + f"Most fields of ICA are localized on {_where(results, ICA, synthetic)}; most "
+            + f"neurons on {_where(results, NETWORK, synthetic)}.",
+            ". ".join(_numbers(results, method, synthetic) for method in (NETWORK, ICA)),
             how,
         ),
         Question(
@@ -248,14 +248,14 @@ def questions(results: Results) -> Sequence[Question]:
             "ours",
             "And the other methods?",
             "Most fields are localized: "
-            + "; ".join(f"{method} on {_where(results, method, laws)}" for method in others)
+            + "; ".join(f"{method} on {_where(results, method, synthetic)}" for method in others)
             + "."
             + (
                 f" All fields are alike, so that nothing was learned: {'; '.join(same)}."
                 if same
                 else ""
             ),
-            ". ".join(_numbers(results, method, laws) for method in others),
+            ". ".join(_numbers(results, method, synthetic) for method in others),
             how,
         ),
         Question(

@@ -22,7 +22,7 @@ GAIN, HIDDEN, COMPONENTS = 100.0, 20, 80
 # Samples of `orbit` per step, both classes together; each stands for its 900 shifts and both signs.
 # The variance of the gradient is 0.64 of that of 10 000 independent samples at the start, and 0.72
 # at step 1000 (`benchmarks/test_figures.py`).
-DRAWS = 24
+NUM_SAMPLES = 24
 SEEDS = 2  # one is drawn
 
 
@@ -43,7 +43,7 @@ def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
         method = Training(
             learning_rate=at(scale, paper=3.0, quick=10.0, tiny=3.0),
             steps=at(scale, paper=10_000, quick=1500, tiny=10),
-            batch=at(scale, paper=DRAWS, quick=16, tiny=4),
+            batch=at(scale, paper=NUM_SAMPLES, quick=16, tiny=4),
             estimator="orbit",
             every=at(scale, paper=500, quick=50, tiny=5),
             quantities=("weights",),
@@ -134,8 +134,8 @@ def setting(scale: FigureScale) -> str:
     return (
         f"Committee: {lattice}, K = {HIDDEN}, ReLU, no biases, NLGP(100), ξ = (1, 2), initial "
         f"variance 0.01·2/(N + K), learning rate {method.learning_rate:g}, {method.steps:,} "
-        f"steps; estimator orbit with {method.batch} draws (the paper: 10,000 independent draws). "
-        f"FastICA: {other}, NLGP(100), ξ = (0.7, 0.5), {ica.samples:,} samples, "
+        f"steps; estimator orbit with {method.batch} samples (the paper: 10,000 independent "
+        f"samples). FastICA: {other}, NLGP(100), ξ = (0.7, 0.5), {ica.samples:,} samples, "
         f"{ica.baseline.components} components, parallel, whitened to unit variance."
     )
 

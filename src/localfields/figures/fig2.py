@@ -13,7 +13,7 @@ from ..plots._style import GREEN, new_figure
 from ..stimuli import NLGP, Ising, Kur, Stimulus
 from .base import Claim, PaperFigure, Results, printed, rounds_to, verdict
 
-SITES, DRAWS = 100, 10_000
+SITES, NUM_SAMPLES = 100, 10_000
 
 # Long and short lengthscale of each; covariance and marginal are drawn for the long one.
 MODELS: dict[str, tuple[Stimulus, Stimulus]] = {
@@ -33,7 +33,7 @@ def draw(results: Results) -> Any:
     for number, (name, (long, short)) in enumerate(MODELS.items()):
         row = axes[number]
         x_long, x_short = (
-            np.asarray(model.sample(seed, DRAWS))
+            np.asarray(model.sample(seed, NUM_SAMPLES))
             for seed, model in ((2 * number, long), (2 * number + 1, short))
         )
         plots.sample(x_long[0], ax=row[0])
@@ -51,13 +51,13 @@ def draw(results: Results) -> Any:
     return figure
 
 
-def sampled_kurtosis(k: float, repeats: int = 400, num: int = DRAWS) -> np.ndarray:
+def sampled_kurtosis(k: float, repeats: int = 400, num: int = NUM_SAMPLES) -> np.ndarray:
     """Excess kurtosis of `num` independent Kur(k) values, many times over, as in a histogram."""
     generator = np.random.default_rng(round(1000 * k))
-    law = Algebraic(k)
+    marginal = Algebraic(k)
     kurtosis = np.empty(repeats)
     for repeat in range(repeats):
-        x = law.quantile(generator.random(num))
+        x = marginal.quantile(generator.random(num))
         kurtosis[repeat] = np.mean(x**4) / np.mean(x**2) ** 2 - 3
     return kurtosis
 
@@ -66,9 +66,9 @@ def _sampled(k: float, published: float) -> str:
     kurtosis = sampled_kurtosis(k)
     low, middle, high = np.quantile(kurtosis, [0.05, 0.5, 0.95])
     return (
-        f"the excess kurtosis of {DRAWS:,} samples of Kur({k:g}), drawn {len(kurtosis)} times, has "
-        f"median {middle:.2f}, 90% of it between {low:.2f} and {high:.2f}, and is at or below the "
-        f"published {published:g} in {np.mean(kurtosis <= published):.0%} of the cases"
+        f"the excess kurtosis of {NUM_SAMPLES:,} samples of Kur({k:g}), drawn {len(kurtosis)} "
+        f"times, has median {middle:.2f}, 90% of it between {low:.2f} and {high:.2f}, and is at or "
+        f"below the published {published:g} in {np.mean(kurtosis <= published):.0%} of the cases"
     )
 
 
@@ -79,7 +79,7 @@ def claims(results: Results) -> Sequence[Claim]:
     exact = "closed form of the marginal"
     ising = TwoPoint().excess_kurtosis
     nlgp = ErfNormal(0.01).kurtosis
-    noise = np.sqrt(24 / DRAWS)  # standard error of the kurtosis of that many normal values
+    noise = np.sqrt(24 / NUM_SAMPLES)  # standard error of the kurtosis of that many normal values
     kur5 = Algebraic(5.0).kurtosis
     light = [Algebraic(k).excess_kurtosis for k in (10.0, 30.0)]
     crossing: Any = brentq(lambda k: Algebraic(k).excess_kurtosis, 5.0, 7.0, xtol=1e-13)
@@ -99,7 +99,7 @@ def claims(results: Results) -> Sequence[Claim]:
             "2.99",
             f"{nlgp:.4f}",
             verdict(abs(nlgp - 2.99) < 2 * noise),
-            f"The exact value is 3 to three digits; {DRAWS:,} samples give it ± {noise:.2f}.",
+            f"The exact value is 3 to three digits; {NUM_SAMPLES:,} samples give it ± {noise:.2f}.",
             exact,
         ),
         Claim(
@@ -149,11 +149,11 @@ FIGURE = PaperFigure(
     caption=(
         "Samples at a long and a short lengthscale, covariance at the long one, and the marginal "
         "of each data model. Blue curves are exact, orange are the samples. The covariances look "
-        "alike; the marginals do not: two points, a normal law, and a heavy tail."
+        "alike; the marginals do not: two points, a normal distribution, and a heavy tail."
     ),
     setting=lambda scale: (
-        f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; {DRAWS:,} "
-        "samples."
+        f"N = {SITES}; Ising J = 1.2 and 0.3; NLGP(0.01) and Kur(5) at ξ = 5 and 1; "
+        f"{NUM_SAMPLES:,} samples."
     ),
     draw=draw,
     claims=claims,

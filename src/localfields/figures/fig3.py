@@ -108,9 +108,9 @@ def draw(results: Results) -> Any:
     figure = new_figure(12, 6.4)
     axes = figure.subplots(3, 6, width_ratios=(0.8, 0.9, 1.1, 1.1, 1.1, 1.1))
     for number, (name, row) in enumerate(ROWS.items()):
-        law = row.classes[1].marginal()
-        assert law is not None
-        ax = plots.density(law, ax=axes[number, 0])
+        marginal = row.classes[1].marginal()
+        assert marginal is not None
+        ax = plots.density(marginal, ax=axes[number, 0])
         if legend := ax.get_legend():
             legend.remove()
         ax.set_ylabel(name, fontsize=10)
@@ -137,15 +137,19 @@ def draw(results: Results) -> Any:
 
 def _draw_amplifier(ax: Any, row: FigureRow, legend: bool) -> None:
     """φ on [−1, 1] with the line of normal data and the third-order Taylor polynomial."""
-    law = row.classes[1].marginal()
-    assert law is not None
-    amplifier, a = Amplifier(law), np.linspace(-1, 1, 401)
+    marginal = row.classes[1].marginal()
+    assert marginal is not None
+    amplifier, a = Amplifier(marginal), np.linspace(-1, 1, 401)
     ax.axhline(0, color=GRAY, lw=0.5)
     ax.axvline(0, color=GRAY, lw=0.5)
     ax.plot(a, SLOPE * a, color=GRAY, lw=1.2, ls="--", label="normal")
     ax.plot(a, amplifier(a), color="black", lw=1.6, label="exact")
     ax.plot(a, amplifier.taylor(3)(a), color=ORANGE, lw=1.1, label="Taylor")
-    exact = f"{law.kurtosis:.4f}" if row.published_kurtosis != "1.00" else f"{law.kurtosis:.2f}"
+    exact = (
+        f"{marginal.kurtosis:.4f}"
+        if row.published_kurtosis != "1.00"
+        else f"{marginal.kurtosis:.2f}"
+    )
     text = f"κ = {exact}\n(paper {row.published_kurtosis})"
     ax.text(0.98, 0.04, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=7.5)
     style = {"fontsize": 7, "loc": "upper left", "handlelength": 1.2}
@@ -258,7 +262,7 @@ def setting(scale: FigureScale) -> str:
         f"N = {SITES}, one ReLU neuron, init_scale 0.001, learning rate {LEARNING_RATE}, "
         f"{ising.steps} steps, one common initial field. Ising J = (0.3, 0.7), estimator "
         f"independent, batch {ising.batch}, {ising.members} starts behind the claims; NLGP(0.01) "
-        f"and Kur(5) ξ = (1, 3), estimator orbit with {other.batch // 2} draws a class, "
+        f"and Kur(5) ξ = (1, 3), estimator orbit with {other.batch // 2} samples per class, "
         f"{other.members} starts (the paper: batch 10 000{share})."
     )
 

@@ -20,7 +20,7 @@ from .base import Claim, FigureScale, PaperFigure, Results, at, printed, spread,
 
 SITES, XI = 40, (0.3, 0.7)
 SEEDS = 30
-RATE, STEPS, BATCH = 0.1, 10_000, 5000  # the paper's, whose draws are independent
+RATE, STEPS, BATCH = 0.1, 10_000, 5000  # the paper's, whose samples are independent
 NETWORK = SingleNeuron(init_scale=0.001)
 
 
@@ -33,20 +33,20 @@ class Family:
         values: Gains g, or orders k.
         seeds: Starts of each value by scale. Below the paper's scale all families have as many
             members, and share compiled programs.
-        draws: Samples of `orbit` per step. The gradient variance of 5000 independent samples takes
-            at most 37 on NLGP and 66 on Kur (the heavy tail of Kur(4.1)) along a run.
+        samples: Samples of `orbit` per step. The gradient variance of 5000 independent samples
+            takes at most 37 on NLGP and 66 on Kur (the heavy tail of Kur(4.1)) along a run.
     """
 
     name: str
     values: tuple[float, ...]
     seeds: dict[FigureScale, int]
-    draws: int
+    samples: int
 
     @property
     def kurtosis(self) -> np.ndarray:
         """Exact excess kurtosis at each value."""
-        law = Algebraic if self.name == "Kur" else ErfNormal
-        return np.array([law(value).excess_kurtosis for value in self.values])
+        marginal = Algebraic if self.name == "Kur" else ErfNormal
+        return np.array([marginal(value).excess_kurtosis for value in self.values])
 
     def task(self, seeds: int) -> Discrimination:
         """All values, each for so many starts."""
@@ -85,7 +85,7 @@ def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
         method = Training(
             learning_rate=rate,
             steps=steps,
-            batch=at(scale, paper=family.draws, quick=60, tiny=20),
+            batch=at(scale, paper=family.samples, quick=60, tiny=20),
             members=len(starts),
             seed=starts,
             estimator="orbit",
@@ -209,8 +209,8 @@ class Seen:
         """The largest kurtosis of a family from which on down all means are localized, or nan."""
         own = np.array([label.startswith(name) for label in self.label])
         kurtosis, mean = _sorted(self.kurtosis[own], self.mean[own])
-        held = np.cumprod(mean > localized_from(SITES)).sum()
-        return float(kurtosis[held - 1]) if held else float("nan")
+        localized = np.cumprod(mean > localized_from(SITES)).sum()
+        return float(kurtosis[localized - 1]) if localized else float("nan")
 
     def say(self, place: int) -> str:
         """One value, in words."""
@@ -319,12 +319,15 @@ def setting(scale: FigureScale) -> str:
     """In words."""
     method: Any = experiments(scale)["nlgp"].method
     seeds = NLGPS.seeds[scale]
-    draws = at(scale, paper=f"{NLGPS.draws} (NLGP) and {KURS.draws} (Kur)", quick="60", tiny="20")
+    samples = at(
+        scale, paper=f"{NLGPS.samples} (NLGP) and {KURS.samples} (Kur)", quick="60", tiny="20"
+    )
     return (
         f"N = {SITES}, one ReLU neuron, ξ = {XI}, init_scale 0.001, lr {method.learning_rate:g}, "
         f"{method.steps:,} steps, {seeds} starts a value; NLGP at ten gains from 0.1 to 10, Kur "
-        f"at k = {', '.join(f'{k:g}' for k in KURS.values)}. Estimator orbit with {draws} draws a "
-        f"step; 37 and 66 have the gradient variance of the paper's {BATCH} independent draws."
+        f"at k = {', '.join(f'{k:g}' for k in KURS.values)}. Estimator orbit with {samples} "
+        f"samples per step; 37 and 66 have the gradient variance of the paper's {BATCH} "
+        "independent samples."
     )
 
 

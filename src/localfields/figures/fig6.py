@@ -144,7 +144,7 @@ def setting(scale: FigureScale) -> str:
         f"N = {SITES}, ξ = (1, 3). Committees: K = {HIDDEN}, sigmoid, trained biases, initial "
         f"variance 0.1·2/(N + K), learning rate {method.learning_rate:g}, {method.steps:,} steps; "
         f"batch {method.batch:,}, estimator shared: {method.members} seeds see the same fresh "
-        f"draws. FastICA: {fit.samples:,} samples, {fit.baseline.components} components, the "
+        f"samples. FastICA: {fit.samples:,} samples, {fit.baseline.components} components, the "
         f"first {SHOWN} shown; {fit.members} seeds."
     )
 

@@ -72,9 +72,9 @@ def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
 
 def at_rate(run: Trajectory, rate: float) -> Trajectory:
     """The members trained at a rate; their flow times are alike."""
-    each = run.num_members // len(RATES)
-    place = RATES.index(rate) * each
-    return run.members(slice(place, place + each))
+    per_rate = run.num_members // len(RATES)
+    place = RATES.index(rate) * per_rate
+    return run.members(slice(place, place + per_rate))
 
 
 def counts(run: Trajectory) -> np.ndarray:
@@ -263,7 +263,7 @@ def setting(scale: FigureScale) -> str:
         f"learning rates {', '.join(f'{rate:g}' for rate in RATES)}, "
         f"{len(upper.seed) // len(RATES)} seeds each. Kur(30): ReLU, learning rate "
         f"{lower.learning_rate:g}, batch {lower.batch:,}, {lower.steps:,} steps, {lower.members} "
-        "seeds. Estimator shared: all seeds see the same fresh draws."
+        "seeds. Estimator shared: all seeds see the same fresh samples."
     )
 
 

@@ -272,7 +272,7 @@ def setting(scale: FigureScale) -> str:
         f"learning rate 0.01, {sharp.steps} steps (two starts shown for half of them), "
         f"{sharp.members} starts; g = 0.01: learning rate 0.05, {gaussian.steps} steps, "
         f"{gaussian.members} starts. Estimator orbit with {sharp.batch // 2} and "
-        f"{gaussian.batch // 2} draws a class (the paper: batch 50 000{share})."
+        f"{gaussian.batch // 2} samples per class (the paper: batch 50 000{share})."
     )
 
 

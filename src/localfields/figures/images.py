@@ -91,10 +91,13 @@ def samples(scale: FigureScale) -> int:
 
 def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     """Every method on every world, named by both, and the flow that the theory expects."""
-    hidden, some = at(scale, paper=16, quick=16, tiny=2), at(scale, paper=40, quick=24, tiny=4)
+    hidden, components = (
+        at(scale, paper=16, quick=16, tiny=2),
+        at(scale, paper=40, quick=24, tiny=4),
+    )
     neuron, many = SingleNeuron(init_scale=1e-4), Committee(hidden)
-    sparse = SparseCoding(some, steps=at(scale, paper=200, quick=40, tiny=1))
-    methods = {ICA: FastICA(some), SPARSE: sparse}
+    sparse = SparseCoding(components, steps=at(scale, paper=200, quick=40, tiny=1))
+    methods = {ICA: FastICA(components), SPARSE: sparse}
     common: dict[str, Any] = {"estimator": "orbit", "quantities": ("weights",)}
     runs = {}
     for world in WORLDS:
@@ -138,12 +141,16 @@ def lobes(results: Results, method: str, world: str) -> np.ndarray:
     """Subfields of every field, on its input and on the pixels before a filter."""
     fields = fields_of(results, method, world)
     filters = [step for step in STEPS.get(world, ()) if isinstance(step, SpectralFilter)]
-    seen = fields.reshape(len(fields), -1)
+    filtered = fields.reshape(len(fields), -1)
     for step in filters:  # symmetric, so that ⟨w, Fx⟩ = ⟨Fw, x⟩
-        seen = step.fit(seen, fields.shape[1:])(seen)
+        filtered = step.fit(filtered, fields.shape[1:])(filtered)
     # A filter that has no response to a constant leaves rounding errors of one.
-    seen = np.where(np.abs(seen) < 1e-6 * np.abs(fields).max(), 0.0, seen).reshape(fields.shape)
-    return np.stack([np.nan_to_num(over_sound(subfields, stage, 2)) for stage in (fields, seen)])
+    filtered = np.where(np.abs(filtered) < 1e-6 * np.abs(fields).max(), 0.0, filtered).reshape(
+        fields.shape
+    )
+    return np.stack(
+        [np.nan_to_num(over_sound(subfields, stage, 2)) for stage in (fields, filtered)]
+    )
 
 
 def oriented(results: Results, method: str, world: str) -> np.ndarray:
@@ -176,7 +183,7 @@ def draw(results: Results) -> Any:
             if column:
                 ax.set_ylabel("")
                 ax.set_yticklabels([])
-    for row, name in enumerate(("classes", "law of a site", *METHODS)):
+    for row, name in enumerate(("classes", "marginal", *METHODS)):
         label_row(grid[row, 0], name, -0.2)
     handles = [
         grid[-2, 0].plot([], [], "o", ms=4, color=color, label=method)[0]
@@ -187,20 +194,20 @@ def draw(results: Results) -> Any:
     return figure
 
 
-def _draw_world(seen: Any, law: Any, task: Discrimination, world: str) -> None:
+def _draw_world(pictures: Any, histogram: Any, task: Discrimination, world: str) -> None:
     """Three samples of either class, and the marginal of the second."""
     samples = [np.asarray(stimulus.sample(0, 3)) for stimulus in task.stimuli]
-    plots.pictures(np.concatenate(samples).reshape(-1, *task.shape), columns=3, ax=seen)
+    plots.pictures(np.concatenate(samples).reshape(-1, *task.shape), columns=3, ax=pictures)
     photograph = world in PHOTOGRAPHS
     title = f"photographs,\n{world}" if photograph else world.replace(" of ", "\nof ")
-    seen.set_title(title, fontsize=9)
+    pictures.set_title(title, fontsize=9)
     marginal = task.stimuli[1].marginal()
     assert marginal is not None
-    plots.density(marginal, bins=80, ax=law)
-    if law.get_legend() is not None:
-        law.get_legend().remove()
-    law.set_title(f"excess kurtosis {kurtosis_of(task)}", fontsize=SMALL)
-    law.set(xlabel="", ylabel="", yticks=())
+    plots.density(marginal, bins=80, ax=histogram)
+    if histogram.get_legend() is not None:
+        histogram.get_legend().remove()
+    histogram.set_title(f"excess kurtosis {kurtosis_of(task)}", fontsize=SMALL)
+    histogram.set(xlabel="", ylabel="", yticks=())
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -258,13 +265,13 @@ def questions(results: Results) -> Sequence[Question]:
         Question(
             "IMG1",
             "ours",
-            "A single neuron on photographs: where does it become localized, and does the law of "
-            "a site tell?",
+            "A single neuron on photographs: where does it become localized, and does the "
+            "distribution of a site tell?",
             f"Localized on: {_listed(local)}. The effective flow expects it on: "
             f"{_listed(expected)}.",
             f"Excess kurtosis of both classes: {kurtosis}. IPR of the neuron (of the flow): {ends}",
-            f"{how}; flow: where the effective flow with the measured law and covariance ends, "
-            "from the same starts",
+            f"{how}; flow: where the effective flow with the measured distribution and covariance "
+            "ends, from the same starts",
         ),
         Question(
             "IMG2",
@@ -338,11 +345,11 @@ FIGURE = PaperFigure(
     title="Fields learned from photographs and dead leaves",
     caption=(
         "On photographs a neuron becomes localized only where what it sees has light tails. From "
-        "above: samples of both classes (label 0, then 1); the law of a site, dotted the normal "
-        "one; fields of every method, chosen evenly from the most to the least localized, each "
-        "on its own scale, red positive; selectivity for the orientation of gratings against the "
-        "inverse participation ratio, localized right of the dashed line; preferred orientation "
-        "and phase of all fields that have an orientation."
+        "above: samples of both classes (label 0, then 1); the distribution of a site, dotted the "
+        "normal one; fields of every method, chosen evenly from the most to the least localized, "
+        "each on its own scale, red positive; selectivity for the orientation of gratings against "
+        "the inverse participation ratio, localized right of the dashed line; preferred "
+        "orientation and phase of all fields that have an orientation."
     ),
     setting=setting,
     draw=draw,

@@ -93,13 +93,13 @@ def ranked(run: Trajectory, which: np.ndarray, scale: FigureScale) -> np.ndarray
     Args:
         run: Committees with biases.
         which: Which of their neurons have a vote, (member, neuron).
-        scale: Tells the number of draws.
+        scale: Tells the number of samples.
     """
     import jax
     from scipy.special import erf
 
     num = at(scale, paper=4000, quick=2000, tiny=200)
-    draws = [
+    samples = [
         np.asarray(stimulus.sample(jax.random.key(place), num))
         for place, stimulus in enumerate(task_of(NLGP, gain=GAIN).stimuli)
     ]
@@ -109,7 +109,7 @@ def ranked(run: Trajectory, which: np.ndarray, scale: FigureScale) -> np.ndarray
             probabilities.append(np.nan)
             continue
         first, second = (
-            np.mean(erf((x @ fields[use].T + bias[use]) / np.sqrt(2)), axis=1) for x in draws
+            np.mean(erf((x @ fields[use].T + bias[use]) / np.sqrt(2)), axis=1) for x in samples
         )
         order = np.sort(first)
         below = np.searchsorted(order, second, "left") + np.searchsorted(order, second, "right")
@@ -241,7 +241,7 @@ def _equal(sorted_by_name: Mapping[str, Populations], runs: Mapping[str, Traject
         f"loss is least ({printed(float(loss.min()), 3)}) at a share of {printed(float(best))}, "
         f"against a floor of {printed(float(floor(best)), 3)}; negative biases with labels −1 and "
         f"0: {spread(low, 0)} %, with 0 and 1: {spread(high, 0)} %",
-        "final biases; loss on held-out draws",
+        "final biases; loss on held-out samples",
     )
 
 
@@ -272,7 +272,7 @@ def _alone(
         f"oscillatory, with accuracies of {spread(accuracies(runs[LOCALIZED]), 1)} and "
         f"{spread(accuracies(runs[OSCILLATORY]), 1)} % (both: {spread(accuracies(runs[BOTH]), 1)} "
         "%)",
-        "fresh draws, mean response of the neurons named; alone by labels that need one "
+        "fresh samples, mean response of the neurons named; alone by labels that need one "
         "population; accuracy at the middle of the labels",
     )
 
@@ -337,7 +337,7 @@ def setting(scale: FigureScale) -> str:
     return (
         f"As notes/populations: N = {SITES}, ξ = (1, 2), gain {GAIN:g}, K = {hidden(scale)}, "
         f"erf(h/√2), trained biases, learning rate {method.learning_rate:g}, {method.steps:,} "
-        f"steps, estimator orbit with {method.batch} draws a step. Labels ±1 unless said."
+        f"steps, estimator orbit with {method.batch} samples per step. Labels ±1 unless said."
     )
 
 

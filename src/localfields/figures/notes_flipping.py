@@ -51,12 +51,12 @@ def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
 
 def histories(results: Results, name: str) -> tuple[GateHistory, GateHistory]:
     """Against the next record, counted from half time on; against the last, from the start."""
-    run, draws = results[name], at(results.scale, paper=10_000, quick=1000, tiny=100)
+    run, num = results[name], at(results.scale, paper=10_000, quick=1000, tiny=100)
 
     def compute() -> tuple[GateHistory, GateHistory]:
         about = task(GAINS[name])
-        late = gates_along(run, about, reference="next", since=float(run.times[-1]) / 2, num=draws)
-        return late, gates_along(run, about, reference="final", num=draws)
+        late = gates_along(run, about, reference="next", since=float(run.times[-1]) / 2, num=num)
+        return late, gates_along(run, about, reference="final", num=num)
 
     return results.once(("gates", name), compute)
 
@@ -159,7 +159,7 @@ def questions(results: Results) -> Sequence[Question]:
             if max(steady) < 90
             else "Yes, nearly from the start.",
             "; ".join(parts["never"]),
-            f"the same draws at all records; {over}",
+            f"the same samples at all records; {over}",
         ),
         Question(
             "FLIP3",
@@ -170,7 +170,7 @@ def questions(results: Results) -> Sequence[Question]:
             if bent_more == [False, True]
             else "They change little here.",
             "; ".join(parts["kurtosis"]),
-            f"excess kurtosis of ⟨w, x⟩, mean of both classes; {over}; noise of the draws about "
+            f"excess kurtosis of ⟨w, x⟩, mean of both classes; {over}; noise of the samples about "
             f"{printed(noise)}",
         ),
     ]
@@ -185,7 +185,7 @@ def setting(scale: FigureScale) -> str:
         f"2/(N + K). The note's: gain {GAINS[NOTE]:g}, learning rate {note.learning_rate:g}, "
         f"batch {note.batch:,}, estimator independent, {note.steps:,} steps (our loss has no ½: "
         f"flow is twice as fast). Ours: gain {GAINS[LONG]:g}, learning rate "
-        f"{longer.learning_rate:g}, estimator orbit with {longer.batch} draws a step, "
+        f"{longer.learning_rate:g}, estimator orbit with {longer.batch} samples per step, "
         f"{longer.steps:,} steps. Recorded every {note.every} steps."
     )
 

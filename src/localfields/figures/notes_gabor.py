@@ -75,11 +75,12 @@ def fields_by_gain(results: Results) -> dict[str, dict[float, np.ndarray]]:
     return groups
 
 
-def medians(results: Results, name: str, what: str) -> tuple[np.ndarray, np.ndarray]:
+def medians(results: Results, name: str, quantity: str) -> tuple[np.ndarray, np.ndarray]:
     """Gains, and of each the quartiles of a number of the fits, (gain, 3)."""
     of = list(fields_by_gain(results)[name])
     rows = [
-        np.quantile(getattr(fitted(results, name, gain), what), [0.25, 0.5, 0.75]) for gain in of
+        np.quantile(getattr(fitted(results, name, gain), quantity), [0.25, 0.5, 0.75])
+        for gain in of
     ]
     return np.array(of), np.array(rows)
 
@@ -231,14 +232,14 @@ def _shrinking(results: Results) -> Question:
         falls = np.diff(np.median(values, axis=2), axis=1) <= 0
     share, last = falls[-1].mean(), values[-1, -1]
     ends = np.median(values[:, [0, -1]], axis=2)
-    whole = "and monotonically" if share >= MONOTONE else "but not monotonically"
+    monotone = "and monotonically" if share >= MONOTONE else "but not monotonically"
     fell = (ends[:, 1] < ends[:, 0]).all()
     return Question(
         "GAB3",
         "note 1, uncertainty principle",
         "Does the uncertainty in position and frequency decrease during training to its minimum "
         "of ½?",
-        f"It {'falls' if fell else 'does not fall'} at every gain, {whole}, and ends above ½: a "
+        f"It {'falls' if fell else 'does not fall'} at every gain, {monotone}, and ends above ½: a "
         "real field has waves of both signs of frequency, so that only a bump without surround "
         "comes near the bound.",
         "median at the start and the end by gain: "
@@ -260,8 +261,8 @@ def setting(scale: FigureScale) -> str:
         f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}). ReLU: K = {HIDDEN}, no biases, initial "
         f"variance 2/(N + K), learning rate {method.learning_rate:g}, {method.steps:,} steps (to "
         f"flow time {method.steps * method.learning_rate:,.0f}; note 1 stops at 50, where fields "
-        f"still move), estimator orbit with {method.batch} draws a step, {seeds(scale)} seeds a "
-        "gain. erf: as notes/populations, with biases."
+        f"still move), estimator orbit with {method.batch} samples per step, {seeds(scale)} seeds "
+        "a gain. erf: as notes/populations, with biases."
     )
 
 

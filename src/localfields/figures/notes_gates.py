@@ -40,7 +40,7 @@ from .base import FigureScale, PaperFigure, Question, Results, at, printed, spre
 
 COUPLINGS, GAIN = (0.3, 0.7), 1.0
 SPINS, BETWEEN, GAUSSIAN = "spins", "between", "Gaussian"
-LAWS = {SPINS: "spins (Ising)", BETWEEN: f"NLGP, gain {GAIN:g}", GAUSSIAN: "Gaussian"}
+DATA = {SPINS: "spins (Ising)", BETWEEN: f"NLGP, gain {GAIN:g}", GAUSSIAN: "Gaussian"}
 SINGLE: dict[str, Gates] = {
     "bump": Bump(),
     "majority of three": Block(length=3),
@@ -58,15 +58,15 @@ def sites(scale: FigureScale) -> int:
     return at(scale, paper=40, quick=40, tiny=12)
 
 
-def task_of(law: str, scale: FigureScale) -> Discrimination:
-    """Spins, or other laws with their covariances."""
+def task_of(data: str, scale: FigureScale) -> Discrimination:
+    """Spins, or other data with their covariances."""
     spins = [Ising((sites(scale),), coupling=j) for j in COUPLINGS]
-    if law == BETWEEN:
+    if data == BETWEEN:
         classes: list[Stimulus] = [
             NLGP.with_correlation(stimulus.covariance(), gain=GAIN) for stimulus in spins
         ]
     else:
-        classes = [stimulus if law == SPINS else stimulus.gaussian_clone() for stimulus in spins]
+        classes = [stimulus if data == SPINS else stimulus.gaussian_clone() for stimulus in spins]
     return Discrimination(*classes)
 
 
@@ -80,8 +80,8 @@ def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     theories = {SPINS: (ExactIsing(), 100.0), GAUSSIAN: (LinearResponse(), 10_000.0)}
     num = at(scale, paper=10, quick=6, tiny=3)
     return {
-        law: Experiment(
-            task_of(law, scale),
+        data: Experiment(
+            task_of(data, scale),
             SingleNeuron(),
             Solution(
                 theory,
@@ -90,33 +90,35 @@ def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
                 tolerance=1e-6,
             ),
         )
-        for law, (theory, end) in theories.items()
+        for data, (theory, end) in theories.items()
     }
 
 
-def solved(results: Results, law: str, gates: Gates) -> GatedSolution:
-    """A gated linear network on one of the laws."""
-    draws = at(results.scale, paper=20_000, quick=10_000, tiny=2000)
-    task = task_of(law, results.scale)
-    return results.once((law, repr(gates)), lambda: gated_solution(task, gates, num_samples=draws))
+def solved(results: Results, data: str, gates: Gates) -> GatedSolution:
+    """A gated linear network on one kind of data."""
+    num_samples = at(results.scale, paper=20_000, quick=10_000, tiny=2000)
+    task = task_of(data, results.scale)
+    return results.once(
+        (data, repr(gates)), lambda: gated_solution(task, gates, num_samples=num_samples)
+    )
 
 
-def losses(results: Results, law: str) -> dict[str, float]:
+def losses(results: Results, data: str) -> dict[str, float]:
     """Limiting loss of one gate of each kind."""
-    return {name: solved(results, law, gates).limiting_loss for name, gates in SINGLE.items()}
+    return {name: solved(results, data, gates).limiting_loss for name, gates in SINGLE.items()}
 
 
-def frozen(results: Results, law: str) -> np.ndarray:
+def frozen(results: Results, data: str) -> np.ndarray:
     """Limiting loss behind the gate that the neuron has at each record, (member, time)."""
-    weights = results[law].weights[:, :, 0].astype(float)
-    task = task_of(law, results.scale)
+    weights = results[data].weights[:, :, 0].astype(float)
+    task = task_of(data, results.scale)
 
     def compute() -> np.ndarray:
         rows = weights.reshape(-1, weights.shape[-1])
         limits = [gated_solution(task, Directions(row[None])).limiting_loss for row in rows]
         return np.array(limits).reshape(weights.shape[:2])
 
-    return results.once(("frozen", law), compute)
+    return results.once(("frozen", data), compute)
 
 
 def numbers(scale: FigureScale) -> tuple[int, ...]:
@@ -127,7 +129,7 @@ def numbers(scale: FigureScale) -> tuple[int, ...]:
 BUMPS, RANDOM = "bumps, evenly spaced", "random directions"
 
 
-def by_number(results: Results, law: str) -> dict[str, np.ndarray]:
+def by_number(results: Results, data: str) -> dict[str, np.ndarray]:
     """Limiting loss of growing numbers of gates, (seed, number); bumps have no seed."""
     seeds = range(at(results.scale, paper=3, quick=2, tiny=2))
     count = numbers(results.scale)
@@ -137,7 +139,7 @@ def by_number(results: Results, law: str) -> dict[str, np.ndarray]:
     }
     return {
         name: np.array(
-            [[solved(results, law, gates).limiting_loss for gates in row] for row in rows]
+            [[solved(results, data, gates).limiting_loss for gates in row] for row in rows]
         )
         for name, rows in structures.items()
     }
@@ -166,14 +168,14 @@ def draw(results: Results) -> Any:
     figure: Any = new_figure(11.5, 6.8)
     race, falls, ends, neuron, more, rates = figure.subplots(2, 3).ravel()
     places = -np.arange(len(SINGLE))
-    for law, color in COLORS.items():
-        values = np.array(list(losses(results, law).values()))
+    for data, color in COLORS.items():
+        values = np.array(list(losses(results, data).values()))
         style = {"color": color, "ms": 5, "mew": 0, "lw": 0.8, "alpha": 0.9}
-        race.plot(values, places, "o-", label=LAWS[law], **style)
+        race.plot(values, places, "o-", label=DATA[data], **style)
         best = int(np.argmin(values))
         race.plot(values[best], places[best], "o", ms=10, mfc="none", mec=color, mew=1.2)
     race.set_yticks(places, list(SINGLE))
-    title = "one gate, three laws, one covariance"
+    title = "one gate, three kinds of data, one covariance"
     finish(race, title, legend=TINY, xlabel="limiting loss (ring: the winner)")
 
     size = sites(results.scale)
@@ -191,18 +193,20 @@ def draw(results: Results) -> Any:
     finish(ends, "spins: fields behind these gates at the end", legend=TINY, **labels)
 
     count = numbers(results.scale)
-    for law in (SPINS, GAUSSIAN):
-        color, times, values = COLORS[law], results[law].times, frozen(results, law)
+    for data in (SPINS, GAUSSIAN):
+        color, times, values = COLORS[data], results[data].times, frozen(results, data)
         for member, row in enumerate(values):
-            label = None if member else f"{LAWS[law]}, {len(values)} starts"
+            label = None if member else f"{DATA[data]}, {len(values)} starts"
             neuron.plot(np.maximum(times, 0.5), row, "o-", color=color, ms=3, lw=1, label=label)
-        neuron.axhline(min(losses(results, law).values()), color=color, lw=0.8, ls=":")
+        neuron.axhline(min(losses(results, data).values()), color=color, lw=0.8, ls=":")
         for (name, by_seed), marker in zip(
-            by_number(results, law).items(), ("o-", "s--"), strict=True
+            by_number(results, data).items(), ("o-", "s--"), strict=True
         ):
             error = by_seed.std(axis=0, ddof=1) if len(by_seed) > 1 else None
             style = {"fmt": marker, "color": color, "ms": 4, "lw": 1}
-            more.errorbar(count, by_seed.mean(axis=0), error, label=f"{name}, {LAWS[law]}", **style)
+            more.errorbar(
+                count, by_seed.mean(axis=0), error, label=f"{name}, {DATA[data]}", **style
+            )
     title = "ours: gates that a ReLU neuron has (dotted: winners)"
     when = "flow time at which the neuron's gate is frozen (first: the start)"
     finish(neuron, title, legend=TINY, xscale="log", xlabel=when, ylabel="limiting loss")
@@ -224,16 +228,16 @@ def draw(results: Results) -> Any:
 
 def questions(results: Results) -> Sequence[Question]:
     """What note 1 asks of the race."""
-    by_law = {law: losses(results, law) for law in LAWS}
-    winners = {law: min(values, key=values.__getitem__) for law, values in by_law.items()}
+    by_data = {data: losses(results, data) for data in DATA}
+    winners = {data: min(values, key=values.__getitem__) for data, values in by_data.items()}
     size = sites(results.scale)
     how = (
-        f"closed forms on a ring of {size} sites, J = {COUPLINGS}; NLGP measured on draws but for "
+        f"closed forms on a ring of {size} sites, J = {COUPLINGS}; NLGP measured on samples but "
+        "for the bump"
     )
-    how += "the bump"
     table = "; ".join(
-        f"{LAWS[law]}: " + ", ".join(f"{name} {printed(loss, 4)}" for name, loss in values.items())
-        for law, values in by_law.items()
+        f"{DATA[data]}: " + ", ".join(f"{name} {printed(loss, 4)}" for name, loss in values.items())
+        for data, values in by_data.items()
     )
     return [
         Question(
@@ -247,7 +251,7 @@ def questions(results: Results) -> Sequence[Question]:
             how,
         ),
         _speed(results),
-        _neuron(results, by_law, winners),
+        _neuron(results, by_data, winners),
         _more(results),
     ]
 
@@ -288,15 +292,15 @@ def _speed(results: Results) -> Question:
 
 
 def _neuron(
-    results: Results, by_law: Mapping[str, Mapping[str, float]], winners: Mapping[str, str]
+    results: Results, by_data: Mapping[str, Mapping[str, float]], winners: Mapping[str, str]
 ) -> Question:
     parts, reached = [], []
-    for law in (SPINS, GAUSSIAN):
-        values, best = frozen(results, law), by_law[law][winners[law]]
+    for data in (SPINS, GAUSSIAN):
+        values, best = frozen(results, data), by_data[data][winners[data]]
         reached.append(bool(np.abs(values[:, -1] - best).max() < 0.002))
         parts.append(
-            f"{LAWS[law]}: {spread(values[:, 0], 4)} at the start, {spread(values[:, -1], 4)} at "
-            f"flow time {results[law].times[-1]:g}; {winners[law]} {printed(best, 4)}"
+            f"{DATA[data]}: {spread(values[:, 0], 4)} at the start, {spread(values[:, -1], 4)} at "
+            f"flow time {results[data].times[-1]:g}; {winners[data]} {printed(best, 4)}"
         )
     answer = (
         "By the limiting loss, for one neuron: its gate becomes that of the winner, a bump on "
@@ -304,7 +308,7 @@ def _neuron(
         if all(reached)
         else "Neither throughout: on "
         + " and ".join(
-            law for law, ended in zip((SPINS, GAUSSIAN), reached, strict=True) if not ended
+            data for data, ended in zip((SPINS, GAUSSIAN), reached, strict=True) if not ended
         )
         + " the neuron's own gate does not end at the winner's loss."
     )
@@ -321,17 +325,17 @@ def _neuron(
 
 def _more(results: Results) -> Question:
     parts, verdicts = [], []
-    for law in (SPINS, GAUSSIAN):
-        values = by_number(results, law)
+    for data in (SPINS, GAUSSIAN):
+        values = by_number(results, data)
         bumps, random = values[BUMPS][0], values[RANDOM]
         apart, noise = bumps[-1] - random[:, -1].mean(), 2 * random[:, -1].std(ddof=1)
         better = "about as good" if abs(apart) < noise else "better" if apart < 0 else "worse"
-        verdicts.append(f"{better} on {law if law == SPINS else f'{law} data'}")
+        verdicts.append(f"{better} on {data if data == SPINS else f'{data} data'}")
         rows = [
             ", ".join(printed(loss, 4) for loss in bumps),
-            ", ".join(spread(one, 4) for one in random.T),
+            ", ".join(spread(by_seed, 4) for by_seed in random.T),
         ]
-        parts.append(f"{LAWS[law]}: bumps {rows[0]}; random directions {rows[1]}")
+        parts.append(f"{DATA[data]}: bumps {rows[0]}; random directions {rows[1]}")
     return Question(
         "GATE4",
         "note 1, §5.1.2",
@@ -341,7 +345,7 @@ def _more(results: Results) -> Question:
         f"{' and '.join(verdicts)}.",
         f"limiting loss of {', '.join(map(str, numbers(results.scale)))} gates; "
         + ". ".join(parts),
-        "closed forms on Gaussian data; on spins from two gates on measured on draws; spread "
+        "closed forms on Gaussian data; on spins from two gates on measured on samples; spread "
         "over directions",
     )
 
@@ -359,9 +363,9 @@ FIGURE = PaperFigure(
     name="notes/gates",
     title="Note 1, §5.1: the race of gating structures",
     caption=(
-        "Limiting loss of linear networks behind one fixed gate, on three laws of the same "
-        "covariances; how the loss falls on spins; the fields at the end. Ours: the gate that a "
-        "ReLU neuron has at some time, frozen, and what a linear network behind it would end "
+        "Limiting loss of linear networks behind one fixed gate, on three kinds of data of the "
+        "same covariances; how the loss falls on spins; the fields at the end. Ours: the gate that "
+        "a ReLU neuron has at some time, frozen, and what a linear network behind it would end "
         "with; more gates; and the rates of all modes. Every single half-space has the same "
         "rates."
     ),

@@ -43,7 +43,7 @@ def experiments(scale: FigureScale) -> Mapping[str, Experiment]:
     return {TRAINED: Experiment(task(GAIN), SingleNeuron(), method)}
 
 
-def draws(scale: FigureScale) -> int:
+def num_samples(scale: FigureScale) -> int:
     """Of each class, where there is no closed form."""
     return at(scale, paper=200_000, quick=50_000, tiny=2000)
 
@@ -51,7 +51,8 @@ def draws(scale: FigureScale) -> int:
 def solved(results: Results, name: str) -> GatedSolution:
     """The limit of one of the note's gates."""
     return results.once(
-        name, lambda: gated_solution(task(GAIN), GATES[name], num_samples=draws(results.scale))
+        name,
+        lambda: gated_solution(task(GAIN), GATES[name], num_samples=num_samples(results.scale)),
     )
 
 
@@ -75,7 +76,7 @@ def own_limits(results: Results) -> np.ndarray:
 
     def limit(gate: np.ndarray) -> np.ndarray:
         return gated_solution(
-            task(GAIN), Directions(gate[None]), num_samples=draws(results.scale)
+            task(GAIN), Directions(gate[None]), num_samples=num_samples(results.scale)
         ).limit()[0]
 
     return results.once(
@@ -164,11 +165,11 @@ def questions(results: Results) -> Sequence[Question]:
             "Yes: a row of its inverse is large at its site and negative beside it, so that the "
             "broad bump of Σ^{yx} is sharpened to a narrow one.",
             "row of A⁻¹ relative to its center: "
-            f"{', '.join(printed(one / row[0]) for one in row[1:4])} at one to three sites; width "
-            f"at half height {printed(half_width(solution.first))} sites before and "
+            f"{', '.join(printed(entry / row[0]) for entry in row[1:4])} at one to three sites; "
+            f"width at half height {printed(half_width(solution.first))} sites before and "
             f"{printed(half_width(learned))} after; IPR of what is learned: {ratios}",
-            f"gain {GAIN:g}; small bump in closed form, Mexican hat with {draws(scale):,} draws a "
-            "class",
+            f"gain {GAIN:g}; small bump in closed form, Mexican hat with {num_samples(scale):,} "
+            "samples per class",
         ),
         Question(
             "LIM3",
@@ -200,7 +201,7 @@ def setting(scale: FigureScale) -> str:
         f"N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), gates at site {CENTER}; the note does not give "
         f"its gain, ours is {GAIN:g} for all but the first panel. Trained: one ReLU neuron, "
         f"initial variance 0.001·2/(N + 1), learning rate {method.learning_rate:g}, "
-        f"{method.steps:,} steps, estimator orbit with {method.batch} draws a step, "
+        f"{method.steps:,} steps, estimator orbit with {method.batch} samples per step, "
         f"{method.members} seeds."
     )
 

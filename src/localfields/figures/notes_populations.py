@@ -264,7 +264,7 @@ def _sizes(negative: Mapping[str, np.ndarray], size: int) -> str:
 
 def _signs(results: Results, sorted_by_name: Mapping[str, Populations]) -> Question:
     counts = {name: signs_kept(values) for name, values in sorted_by_name.items()}
-    kept = all(a == b and c == d for a, b, c, d in counts.values())
+    unchanged = all(a == b and c == d for a, b, c, d in counts.values())
     most = all(a > 0.9 * b and c > 0.9 * d for a, b, c, d in counts.values())
     swept, values = by_gain(results)
     text = ", ".join(
@@ -279,7 +279,7 @@ def _signs(results: Results, sorted_by_name: Mapping[str, Populations]) -> Quest
         else "none"
         for values in (slow, fast)
     )
-    first = "Yes" if kept else "Yes, with few exceptions" if most else "Not in general"
+    first = "Yes" if unchanged else "Yes, with few exceptions" if most else "Not in general"
     split = slow.size and fast.size and slow.max() < fast.min()
     meaning = (
         "negative biases go with slow fields, positive ones with fast fields"
@@ -369,7 +369,7 @@ def setting(scale: FigureScale) -> str:
         "initial variance 2/(N + K). erf(h/√2) with labels ±1, learning rate "
         f"{method.learning_rate:g}; logistic with labels 0 and 1, "
         f"{RATES[SIGMOID] * hidden(scale):g}; {method.steps:,} steps, {len(seeds(scale))} seeds. "
-        f"Estimator orbit, {method.batch} draws a step; Gaussian data: exact. The notes do not "
+        f"Estimator orbit, {method.batch} samples per step; Gaussian data: exact. The notes do not "
         "give their settings for sigmoidal neurons: these lengthscales are those of note 1."
     )
 

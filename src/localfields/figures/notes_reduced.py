@@ -36,8 +36,8 @@ def widths(scale: FigureScale) -> np.ndarray:
     return np.geomspace(0.4, 12, at(scale, paper=15, quick=8, tiny=3))
 
 
-def draws(scale: FigureScale) -> int:
-    """Draws of each class behind every point."""
+def num_samples(scale: FigureScale) -> int:
+    """Samples of each class behind every point."""
     return at(scale, paper=40_000, quick=10_000, tiny=400)
 
 
@@ -64,7 +64,7 @@ def losses(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarr
             for gain in gains(results.scale):
                 task = task_at(float(gain), labels)
                 clones = clones_of(task)
-                loss = mean_initial_loss(task, network, num=draws(results.scale))
+                loss = mean_initial_loss(task, network, num=num_samples(results.scale))
                 rows.append(
                     (loss.value / 2, loss.error / 2, mean_initial_loss(clones, network).value / 2)
                 )
@@ -94,7 +94,7 @@ def preferences(results: Results) -> dict[float, dict[str, np.ndarray]]:
     def compute() -> dict[float, dict[str, np.ndarray]]:
         fields, by_gain = detectors(results.scale), {}
         for gain in SAMPLE_GAINS:
-            task, num = task_at(gain), draws(results.scale)
+            task, num = task_at(gain), num_samples(results.scale)
             nine = sampled_dominance(fields, task, num=num)
             six = sampled_dominance(fields, task, num=max(200, num // 5), bias=BIAS)
             by_gain[gain] = {"9": nine.value, "9 error": nine.error}
@@ -160,7 +160,7 @@ def _draw_preferences(ax: Any, results: Results, equation: str, title: str) -> N
 
 def questions(results: Results) -> Sequence[Question]:
     """What note 3 asks of data, of its reduced model and of the loss."""
-    drawn = f"{draws(results.scale):,} draws of each class"
+    drawn = f"{num_samples(results.scale):,} samples of each class"
     tails = {gain: ErfNormal(gain).excess_kurtosis for gain in SAMPLE_GAINS}
     modes = dominant_modes(clones_of(task_at(0.01)))
     least = min(modes, key=lambda mode: mode.gap)
@@ -276,7 +276,7 @@ def _shifts(results: Results) -> Question:
         ),
         "; ".join(rows) + f". The two differ by up to {max(apart):.2f}",
         f"eq. 6 with bias {printed(BIAS, 0)}, erf and fields whose preactivation has a mean "
-        f"square of 4; {max(200, draws(results.scale) // 5):,} draws of each class",
+        f"square of 4; {max(200, num_samples(results.scale) // 5):,} samples of each class",
     )
 
 
@@ -302,8 +302,8 @@ def _starting(results: Results, drawn: str) -> Question:
         "ones stays fixed?",
         answer,
         f"gain {gains(results.scale)[0]:g} to {gains(results.scale)[-1]:g}; " + "; ".join(rows),
-        "mean over all starts with variance 2/(N + 1), the notes' loss with its ½; law of |X| "
-        f"from {drawn}",
+        "mean over all starts with variance 2/(N + 1), the notes' loss with its ½; distribution of "
+        f"|X| from {drawn}",
     )
 
 
@@ -312,7 +312,7 @@ def setting(scale: FigureScale) -> str:
     return (
         f"Samples: N = {LONG_RING}, ξ = ({SAMPLE_XI[0]:g}, {SAMPLE_XI[1]:g}), as in the note. "
         f"Below: N = {SITES}, ξ = ({XI[0]:g}, {XI[1]:g}), one neuron, initial variance 2/(N + 1), "
-        f"{draws(scale):,} draws of each class; no training."
+        f"{num_samples(scale):,} samples of each class; no training."
     )
 
 

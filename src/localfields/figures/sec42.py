@@ -301,20 +301,20 @@ def _rate(results: Results) -> str:
     if "many: training" not in results:
         return ""
     same, near, total = counts(apart(results, "many: training", "many: Taylor"))
-    again = counts(apart(results, "many: training", "many: other data"))
+    other_data = counts(apart(results, "many: training", "many: other data"))
     quiet = counts(apart(results, "many: exact gradient", "many: Taylor"))
     sharp = apart(results, "Fig. 8: training", "Fig. 8: exact φ")
     taylor = counts(apart(results, "Fig. 8: training", "Fig. 8: Taylor"))
-    there = counts(sharp)
+    on_fig8 = counts(sharp)
     far = ", ".join(str(distance) for distance in sorted(sharp[sharp > 1])) or "none"
-    fits = interval(there[0], there[2])
+    fits = interval(on_fig8[0], on_fig8[2])
     word = "agrees" if fits[0] <= PUBLISHED / OF <= fits[1] else "does not agree"
     return (
         f"Over {total} starts: Taylor φ {same / total:.0%} (±1: {near / total:.0%}), training on "
-        f"other data {again[0] / total:.0%} (±1: {again[1] / total:.0%}), Taylor φ against the "
-        f"exact gradient {quiet[0] / total:.0%} (±1: {quiet[1] / total:.0%}). On the data of Fig. "
-        f"8 (NLGP(100), N = {fig8.SITES}, batch 50 000 or its like) eq. (5) is right in "
-        f"{there[0]} of {there[2]} (±1: {there[1]}; farther off by {far} sites; Taylor φ "
+        f"other data {other_data[0] / total:.0%} (±1: {other_data[1] / total:.0%}), Taylor φ "
+        f"against the exact gradient {quiet[0] / total:.0%} (±1: {quiet[1] / total:.0%}). On the "
+        f"data of Fig. 8 (NLGP(100), N = {fig8.SITES}, batch 50 000 or its like) eq. (5) is right "
+        f"in {on_fig8[0]} of {on_fig8[2]} (±1: {on_fig8[1]}; farther off by {far} sites; Taylor φ "
         f"{taylor[0]}, ±1: {taylor[1]}), which {word} with the published count."
     )
 

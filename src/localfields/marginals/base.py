@@ -39,7 +39,7 @@ class Marginal(Spec):
 
     @property
     def mean(self) -> float:
-        """Mean; zero for every symmetric law."""
+        """Mean; zero for every symmetric distribution."""
         return 0.0
 
     @property
@@ -54,7 +54,7 @@ class Marginal(Spec):
 
     @property
     def symmetric(self) -> bool:
-        """Whether X and −X have the same law."""
+        """Whether X and −X have the same distribution."""
         return True
 
     @property
@@ -156,7 +156,7 @@ class Marginal(Spec):
         """The latent correlation that gives a wanted output correlation (inverse of `correlation`).
 
         Raises:
-            InputError: When a wanted value cannot be reached by this law.
+            InputError: When a wanted value cannot be reached by this distribution.
         """
         wanted = np.asarray(wanted, dtype=np.float64)
         least = float(self.correlation(-1.0))
@@ -178,7 +178,7 @@ class Marginal(Spec):
         return np.where(wanted >= 1, 1.0, (low + high) / 2)
 
 
-class SymmetricLaw(Marginal):
+class SymmetricMarginal(Marginal):
     """A symmetric distribution, given by the quantiles of |X| in units of `scale`."""
 
     scale = required(Real)
@@ -245,16 +245,16 @@ def normal_rule() -> tuple[np.ndarray, np.ndarray]:
     return z, 2 * density * STEP * z * (1 + np.exp(-t))
 
 
-def _hermite(law: Marginal, order: int) -> np.ndarray:
-    law.require_one(STATISTICS)
+def _hermite(marginal: Marginal, order: int) -> np.ndarray:
+    marginal.require_one(STATISTICS)
     points, weights = np.polynomial.legendre.leggauss(16)
     end = 2 * math.sqrt(order) + 14
     edges = np.linspace(0, end, math.ceil(end / 0.25) + 1)
     half = (edges[1] - edges[0]) / 2
     z = (edges[:-1, None] + half * (1 + points)[None, :]).ravel()
     w = np.tile(half * weights, len(edges) - 1)
-    up = law.from_normal(z)
-    down = -up if law.symmetric else law.from_normal(-z)
+    up = marginal.from_normal(z)
+    down = -up if marginal.symmetric else marginal.from_normal(-z)
     psi = np.exp(-(z**2) / 4) / (2 * np.pi) ** 0.25
     odd, even = w * psi * (up - down), w * psi * (up + down)
     coefficients = np.zeros(order + 1)
@@ -265,7 +265,7 @@ def _hermite(law: Marginal, order: int) -> np.ndarray:
     return coefficients
 
 
-def latent_row(law: Marginal, wanted: np.ndarray) -> np.ndarray:
+def latent_row(marginal: Marginal, wanted: np.ndarray) -> np.ndarray:
     """Latent correlation row for a wanted output row, refused when it is not positive.
 
     Raises:
@@ -273,7 +273,7 @@ def latent_row(law: Marginal, wanted: np.ndarray) -> np.ndarray:
             has it.
     """
     wanted = np.asarray(wanted, dtype=np.float64)
-    row = law.latent_correlation(wanted)
+    row = marginal.latent_correlation(wanted)
     row.flat[0] = 1.0
     smallest = float(np.fft.fftn(row).real.min())
     if smallest < -1e-9:

@@ -10,10 +10,10 @@ import scipy.special
 
 from .._spec import declare, number
 from .._types import Real, namespace
-from .base import SCALE, STATISTICS, Marginal, SymmetricLaw, normal_rule
+from .base import SCALE, STATISTICS, Marginal, SymmetricMarginal, normal_rule
 
 
-class TwoPoint(SymmetricLaw):
+class TwoPoint(SymmetricMarginal):
     """±1 with equal probability: the limit of infinite gain. Kurtosis 1, the least possible.
 
     Example:
@@ -175,7 +175,7 @@ class ErfNormal(Marginal):
         return super()._unit_moment(order)
 
 
-class Algebraic(SymmetricLaw):
+class Algebraic(SymmetricMarginal):
     """Cdf ½(1 + x(1 + |x|^k)^(−1/k)), scaled to unit variance: algebraic tails of index k.
 
     Excess kurtosis runs from ∞ (k ≤ 4) through zero at k = 5.8901 to −1.2 (k → ∞, uniform). The
@@ -226,8 +226,10 @@ class Algebraic(SymmetricLaw):
         return float(moment / self.deviation() ** order)
 
 
-class Uniform(SymmetricLaw):
-    """Uniform on [−√3, √3]: the limit k → ∞ of the algebraic law, and erf-of-normal at gain 1/√2.
+class Uniform(SymmetricMarginal):
+    """Uniform on [−√3, √3].
+
+    The limit k → ∞ of the algebraic distribution, and erf-of-normal at gain 1/√2.
 
     Example:
         >>> round(Uniform().excess_kurtosis, 12)
@@ -256,7 +258,7 @@ class Uniform(SymmetricLaw):
         return 3 ** (order / 2) / (order + 1)
 
 
-class Laplace(SymmetricLaw):
+class Laplace(SymmetricMarginal):
     """Two-sided exponential: the usual sparse prior. Excess kurtosis 3.
 
     Example:
@@ -281,8 +283,8 @@ class Laplace(SymmetricLaw):
         return float(0.5 ** (order / 2) * scipy.special.gamma(order + 1))
 
 
-class Logistic(SymmetricLaw):
-    """The logistic law. Excess kurtosis 1.2.
+class Logistic(SymmetricMarginal):
+    """The logistic distribution. Excess kurtosis 1.2.
 
     Example:
         >>> round(Logistic().excess_kurtosis, 12)
@@ -310,7 +312,7 @@ class Logistic(SymmetricLaw):
         return float((math.sqrt(3) / math.pi) ** order * 2 * scipy.special.gamma(order + 1) * eta)
 
 
-class Triangular(SymmetricLaw):
+class Triangular(SymmetricMarginal):
     """The symmetric triangle on [−√6, √6]: the sum of two uniforms. Excess kurtosis −0.6.
 
     Example:

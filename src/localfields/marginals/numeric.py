@@ -18,7 +18,7 @@ from jax.core import Tracer
 from .._spec import Count, Row, declare, derived, number, number_values, required
 from .._types import Array, Real, Whole, namespace
 from ..errors import InputError, shorten, show
-from .base import SCALE, STANDARD_TOL, STATISTICS, Marginal, SymmetricLaw, uniform_rule
+from .base import SCALE, STANDARD_TOL, STATISTICS, Marginal, SymmetricMarginal, uniform_rule
 
 GRID_END, GRID_STEP = 8.0, 1 / 256
 GRID = np.arange(-2048, 2049) * GRID_STEP
@@ -35,7 +35,7 @@ def interpolate(table: Any, z: Any) -> Any:
     return (low + (high - low) * part).astype(z.dtype)
 
 
-class TabulatedLaw(SymmetricLaw):
+class TabulatedMarginal(SymmetricMarginal):
     """A symmetric distribution with a numerical quantile, tabulated for compiled code."""
 
     table = required(np.ndarray)
@@ -60,7 +60,7 @@ class TabulatedLaw(SymmetricLaw):
         return super().from_normal(z)
 
 
-class StudentT(TabulatedLaw):
+class StudentT(TabulatedMarginal):
     """Student's t with ν > 2, at unit variance. Excess kurtosis 6/(ν − 4), ∞ for ν ≤ 4.
 
     Example:
@@ -76,7 +76,7 @@ class StudentT(TabulatedLaw):
         hint="At ν ≤ 2 the variance is infinite.",
     )
     scale: Real = declare(SCALE, default=1.0)
-    table: np.ndarray = derived(lambda law: law.tabulate())
+    table: np.ndarray = derived(lambda marginal: marginal.tabulate())
 
     @property
     def tail_index(self) -> float:
@@ -103,7 +103,7 @@ class StudentT(TabulatedLaw):
         return float((self.nu - 2) ** (order / 2) * math.exp(log))
 
 
-class NormalMixture(TabulatedLaw):
+class NormalMixture(TabulatedMarginal):
     """Two normals at ±m, equal weights, total variance 1: from normal towards two-point.
 
     Excess kurtosis −2m⁴ exactly.
@@ -124,7 +124,7 @@ class NormalMixture(TabulatedLaw):
         "At 0 it is `Normal`.",
     )
     scale: Real = declare(SCALE, default=1.0)
-    table: np.ndarray = derived(lambda law: law.tabulate())
+    table: np.ndarray = derived(lambda marginal: marginal.tabulate())
 
     @property
     def width(self) -> float:
@@ -172,10 +172,10 @@ class NormalMixture(TabulatedLaw):
 
 
 class Tabulated(Marginal):
-    """Any law, from its quantiles at 4097 equally spaced normal scores between −8 and 8.
+    """Any distribution, from its quantiles at 4097 equally spaced normal scores between −8 and 8.
 
     Use `Tabulated.of(quantile)` to make one from a function. Between the scores the quantile is
-    linear, and every statistic here is exact for that law: the one that is sampled.
+    linear, and every statistic here is exact for that distribution: the one that is sampled.
     """
 
     table: Array = declare(
@@ -201,8 +201,8 @@ class Tabulated(Marginal):
         """Tabulate a quantile function u ↦ x, called once with an array of 0 < u < 1.
 
         Example:
-            >>> law = Tabulated.of(lambda u: np.log(u / (1 - u)))  # logistic
-            >>> round(law.kurtosis, 3)
+            >>> marginal = Tabulated.of(lambda u: np.log(u / (1 - u)))  # logistic
+            >>> round(marginal.kurtosis, 3)
             4.2
         """
         u = scipy.special.ndtr(GRID)
@@ -215,10 +215,10 @@ class Tabulated(Marginal):
             ) from None
         if values.shape != u.shape or not np.isfinite(values).all():
             wrong_shape = values.shape != u.shape
-            got = f"shape {values.shape}" if wrong_shape else "nan or infinite values"
+            problem = f"shape {values.shape}" if wrong_shape else "nan or infinite values"
             raise InputError(
-                f"The quantile function returned {got}. It must return one finite number for each "
-                "u; check it near 0 and 1."
+                f"The quantile function returned {problem}. It must return one finite number for "
+                "each u; check it near 0 and 1."
             )
         return cls(np.maximum.accumulate(values) if _nearly_rising(values) else values)
 
@@ -287,13 +287,13 @@ class Tabulated(Marginal):
         return self if _is_standard(self) else Tabulated((self.table - self.mean) / self.sd)
 
 
-def as_law(name: str, value: Any) -> Any:
+def as_marginal(name: str, value: Any) -> Any:
     """A quantile function of a user's own as a distribution; anything else as it is given."""
     return Tabulated.of(value) if callable(value) else value
 
 
-def _is_standard(law: Marginal) -> bool:
-    return abs(law.mean) <= STANDARD_TOL and abs(law.sd - 1) <= STANDARD_TOL
+def _is_standard(marginal: Marginal) -> bool:
+    return abs(marginal.mean) <= STANDARD_TOL and abs(marginal.sd - 1) <= STANDARD_TOL
 
 
 def _nearly_rising(values: np.ndarray) -> bool:
@@ -313,14 +313,14 @@ class Empirical(Marginal):
     weights: Array = declare(
         Row(), default=(1.0,), symbol="p", help="their weights; one number: equal"
     )
-    values: np.ndarray = derived(lambda law: np.sort(law.samples))
-    mass: np.ndarray = derived(lambda law: law._mass())
+    values: np.ndarray = derived(lambda marginal: np.sort(marginal.samples))
+    mass: np.ndarray = derived(lambda marginal: marginal._mass())
 
     def __check_init__(self):
         """Refuse data that do not vary."""
         if isinstance(self.samples, Tracer) or isinstance(self.weights, Tracer):
             return
-        if np.ptp(self.values[self._each() > 0]) == 0:
+        if np.ptp(self.values[self._probabilities() > 0]) == 0:
             raise InputError("`samples` has only one value. Give at least two different ones.")
 
     def _mass(self) -> np.ndarray:
@@ -331,28 +331,31 @@ class Empirical(Marginal):
                 f"got {show(self.weights)}. Leave it out for equal weights."
             )
         order = np.argsort(self.samples, kind="stable")
-        each = np.broadcast_to(self.weights, self.samples.shape)[order]
-        return np.cumsum(each) / np.sum(each)
+        weights = np.broadcast_to(self.weights, self.samples.shape)[order]
+        return np.cumsum(weights) / np.sum(weights)
 
-    def _each(self) -> np.ndarray:
+    def _probabilities(self) -> np.ndarray:
         return np.diff(self.mass, prepend=0.0)
 
     @property
     def mean(self) -> float:
         """Mean."""
-        return float(np.sum(self._each() * self.values))
+        return float(np.sum(self._probabilities() * self.values))
 
     @property
     def sd(self) -> float:
         """Standard deviation, with the weights as probabilities (no small-sample correction)."""
-        return math.sqrt(float(np.sum(self._each() * (self.values - self.mean) ** 2)))
+        return math.sqrt(float(np.sum(self._probabilities() * (self.values - self.mean) ** 2)))
 
     @property
     def symmetric(self) -> bool:
         """Whether values and weights mirror about zero, exactly."""
         rounding = 1e-12 * np.abs(self.values).max()
         same = np.allclose(self.values, -self.values[::-1], rtol=0, atol=rounding)
-        return bool(same and np.allclose(self._each(), self._each()[::-1], rtol=0, atol=1e-12))
+        return bool(
+            same
+            and np.allclose(self._probabilities(), self._probabilities()[::-1], rtol=0, atol=1e-12)
+        )
 
     def cdf(self, x: Any) -> Any:
         """Mass at or below x."""
@@ -372,7 +375,7 @@ class Empirical(Marginal):
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         """The samples themselves."""
-        return np.abs(self.values - self.mean), self._each()
+        return np.abs(self.values - self.mean), self._probabilities()
 
     def standardized(self) -> Empirical:
         """The same samples at mean zero and unit variance."""
@@ -395,7 +398,7 @@ class Empirical(Marginal):
         return coefficients
 
 
-class SphereProjection(SymmetricLaw):
+class SphereProjection(SymmetricMarginal):
     """One coordinate of R·U, U uniform on a sphere in D dimensions: an elliptical marginal.
 
     The radius is given by nodes and weights; it is rescaled so that E R² = D, hence unit variance.
@@ -413,7 +416,7 @@ class SphereProjection(SymmetricLaw):
     scale: Real = declare(SCALE, default=1.0)
 
     def __check_init__(self):
-        """Refuse radii and weights that are no law."""
+        """Check that radii and weights are a distribution."""
         if isinstance(self.radii, Tracer) or isinstance(self.weights, Tracer):
             return
         if self.weights.shape != self.radii.shape or self.weights.min() < 0:

@@ -180,13 +180,13 @@ def _draw_quantiles(
             ax.plot(time, member, lw=0.9, alpha=opacity, **style)
         return ax.plot([], [], lw=1.6, **style)[0]
     columns = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
-    some = np.isfinite(columns).any(axis=1)
-    if not some.any():
+    finite = np.isfinite(columns).any(axis=1)
+    if not finite.any():
         return ax.plot([], [], lw=1.6, **style)[0]
-    low, median, high = (np.nanquantile(columns[some], q, axis=1) for q in (0.1, 0.5, 0.9))
+    low, median, high = (np.nanquantile(columns[finite], q, axis=1) for q in (0.1, 0.5, 0.9))
     if columns.shape[1] > 1:
-        ax.fill_between(compared.times[some], low, high, color=color, alpha=0.15, lw=0)
-    return ax.plot(compared.times[some], median, lw=1.6, **style)[0]
+        ax.fill_between(compared.times[finite], low, high, color=color, alpha=0.15, lw=0)
+    return ax.plot(compared.times[finite], median, lw=1.6, **style)[0]
 
 
 def _draw_peaks(ax: Any, compared: Comparison) -> None:

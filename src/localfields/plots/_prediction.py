@@ -95,18 +95,18 @@ def _heading(prediction: Prediction, width: int) -> str:
 def _draw_task_panels(axes: Any, prediction: Prediction) -> None:
     task, text = prediction.task, {row.key: with_minus(row.text) for row in prediction.rows()}
     _draw_covariances(axes[0], task)
-    law = task.stimuli[task.dominant_class()].marginal()
+    marginal = task.stimuli[task.dominant_class()].marginal()
     axes[0].set_title("covariance")
-    if law is None:
+    if marginal is None:
         axes[1].set_title("marginal")
         axes[2].set_title("amplifier")
         show_text(axes[1], "not known in closed form")
         show_text(axes[2], "needs the marginal")
         return
-    density(law, ax=axes[1]).set_title(f"marginal: excess kurtosis {text['excess_kurtosis']}")
+    density(marginal, ax=axes[1]).set_title(f"marginal: excess kurtosis {text['excess_kurtosis']}")
     index = f"index {text['amplifier_index']}"
     note = "idle: elliptical data" if prediction.elliptical else index
-    amplifier(law, ax=axes[2]).set_title(f"amplifier, {note}")
+    amplifier(marginal, ax=axes[2]).set_title(f"amplifier, {note}")
     axes[2].set_ylabel("")
 
 
@@ -179,12 +179,12 @@ def _draw_data_panels(axes: Any, prediction: DataPrediction) -> None:
     most = prediction.evidence[prediction.task.dominant_class()]
     _draw_dependence(axes[0], prediction.evidence)
     axes[0].set_title("correlation of two sites, and of their sizes")
-    law = prediction.task.stimuli[most.number].marginal()
-    assert law is not None
+    marginal = prediction.task.stimuli[most.number].marginal()
+    assert marginal is not None
     interval = (most.kurtosis.low, most.kurtosis.value, most.kurtosis.high)
     low, value, high = (f"{bound:.3g}".replace("-", "−") for bound in interval)
     warning = "; heavy tails" if most.heavy else ""
-    density(law, bins=120, ax=axes[1]).set_title(
+    density(marginal, bins=120, ax=axes[1]).set_title(
         f"a site of class {most.number}: excess kurtosis {value}\n({low} to {high}{warning})"
     )
     _draw_measured_amplifier(axes[2], most)

@@ -157,9 +157,9 @@ def spectrum(run: Trajectory, member: int = 0, neuron: int = 0, *, ax: AxesLike 
         axes.set_ylabel("cycles down")
         return axes
     # A first field of zeros has no spectrum.
-    some = weights.any(axis=1)
-    times = (run.times if run.times.ndim == 1 else run.times[member])[some]
-    draw_over_time(axes, power_spectrum(weights[some]), times)
+    nonzero = weights.any(axis=1)
+    times = (run.times if run.times.ndim == 1 else run.times[member])[nonzero]
+    draw_over_time(axes, power_spectrum(weights[nonzero]), times)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("cycles on the ring")
     axes.set_ylabel("share of the power")

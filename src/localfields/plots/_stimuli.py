@@ -60,8 +60,8 @@ def stimulus(
     covariance(stimulus, values, ax=axes[4]).set_title("covariance", fontsize=9)
     axes[4].set_ylabel("")
     marginal(stimulus, values, ax=axes[5])
-    law = stimulus.marginal()
-    kurtosis = "" if law is None else f"{round(law.excess_kurtosis, 6) + 0:.3g}"
+    exact = stimulus.marginal()
+    kurtosis = "" if exact is None else f"{round(exact.excess_kurtosis, 6) + 0:.3g}"
     kurtosis = kurtosis.replace("inf", "∞").replace("-", "−")
     title = f"marginal, excess kurtosis {kurtosis}" if kurtosis else "marginal"
     axes[5].set_title(title, fontsize=9)
@@ -153,9 +153,9 @@ def marginal(stimulus: Stimulus, samples: Any, *, bins: int = 60, ax: AxesLike =
     heights = counts / (samples.size * width)
     middle = (edges[1:] + edges[:-1]) / 2
     axes.bar(middle, heights, width, color=ORANGE, alpha=0.6, lw=0, label="samples")
-    law = stimulus.marginal()
-    if law is not None:
-        axes.stairs(np.diff(law.cdf(edges)) / width, edges, color=BLUE, lw=1.2, label="exact")
+    marginal = stimulus.marginal()
+    if marginal is not None:
+        axes.stairs(np.diff(marginal.cdf(edges)) / width, edges, color=BLUE, lw=1.2, label="exact")
     axes.set_xlabel("value of a site")
     axes.set_yticks([])
     make_small([axes])

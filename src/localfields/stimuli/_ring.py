@@ -119,9 +119,9 @@ def _facing(mine: Any, other: Any, bonds: np.ndarray, tie: float) -> tuple[np.nd
     mean = np.zeros(sums.shape[1:])
     total = 0.0
     for first, last in np.ndindex(other[0].shape[0], other[0].shape[2]):
-        theirs = other[0][first, :, last]
-        order = np.argsort(theirs)
-        theirs = theirs[order]
+        other_sums = other[0][first, :, last]
+        order = np.argsort(other_sums)
+        other_sums = other_sums[order]
         below = np.concatenate([[0.0], np.cumsum(other[1][first, :, last][order])])
         their_last = last if other[0].shape[2] > 1 else first  # a half of one site is its own end
         for end in range(sums.shape[2]):
@@ -129,8 +129,8 @@ def _facing(mine: Any, other: Any, bonds: np.ndarray, tie: float) -> tuple[np.nd
             bond = bonds[first ^ my_end] * bonds[their_last]
             query = np.sort(-sums[0, :, end])
             back = np.argsort(np.argsort(-sums[0, :, end]))
-            up = below[-1] - below[np.searchsorted(theirs, query + tie, side="right")]
-            down = below[np.searchsorted(theirs, query - tie, side="left")]
+            up = below[-1] - below[np.searchsorted(other_sums, query + tie, side="right")]
+            down = below[np.searchsorted(other_sums, query - tie, side="left")]
             mean[:, end] += bond * (up - down)[back]
             total += 2 * bond * below[-1] * weights[0, :, end].sum()
     signed = (2 * weights[0] * mean).ravel()

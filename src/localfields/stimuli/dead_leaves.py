@@ -20,11 +20,11 @@ class DeadLeaves(Stimulus):
     """Disks of all sizes and grays that occlude each other: a scale-invariant model of images.
 
     Radii have the density r^−(d+1) on d axes between the smallest and the largest (r⁻³ on a torus):
-    a scene looked at from twice the distance has the same law, within these bounds (Lee, Mumford &
-    Huang 2001). Centers are uniform on the sites, and what no leaf covers shows one background, so
-    that the distribution is exactly translation invariant. Two sites are alike if the first leaf
-    that covers one of them covers both, and independent otherwise; this gives the covariance in
-    closed form.
+    a scene looked at from twice the distance has the same distribution, within these bounds (Lee,
+    Mumford & Huang 2001). Centers are uniform on the sites, and what no leaf covers shows one
+    background, so that the distribution is exactly translation invariant. Two sites are alike
+    if the first leaf that covers one of them covers both, and independent otherwise; this gives the
+    covariance in closed form.
 
     Example:
         >>> import localfields as lf
@@ -47,7 +47,7 @@ class DeadLeaves(Stimulus):
         Nested("marginal"),
         default=Uniform(),
         symbol="F",
-        help="law of a leaf's gray, such as uniform, two-point or laplace",
+        help="distribution of a leaf's gray, such as uniform, two-point or laplace",
     )
 
     @classmethod
@@ -96,8 +96,10 @@ class DeadLeaves(Stimulus):
                 apart = jnp.abs(jnp.arange(n)[None, :] - place[axis])
                 apart = jnp.minimum(apart, n - apart).astype(dtype) ** 2
                 square = square + along(apart, axis, axes)
-            ahead = (num,) + (1,) * axes
-            return jnp.where(square <= (radius**2).reshape(ahead), gray[:, leaf].reshape(ahead), x)
+            column = (num,) + (1,) * axes
+            return jnp.where(
+                square <= (radius**2).reshape(column), gray[:, leaf].reshape(column), x
+            )
 
         back = jnp.broadcast_to(
             gray[:, self.leaves].reshape((num,) + (1,) * axes), (num, *self.shape)

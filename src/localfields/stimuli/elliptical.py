@@ -19,13 +19,13 @@ from .._types import Field, Lattice, Real, working_dtype
 from ..errors import InputError, show
 from ..lattice import KernelField, SquaredExponential, colored, normalize_kernel
 from ..marginals import Marginal, SphereProjection, Tabulated
-from ..marginals import StudentT as StudentTLaw
+from ..marginals import StudentT as StudentTMarginal
 from ..marginals.base import STANDARD_TOL, MarginalLike, uniform_rule
-from ..marginals.numeric import as_law
+from ..marginals.numeric import as_marginal
 from .base import KERNEL, LATTICE, LENGTHSCALE, Colored
 
 
-class EllipticalLaw(Colored):
+class EllipticalStimulus(Colored):
     """What elliptical stimuli share; a subclass says how far out a draw lies."""
 
     @property
@@ -57,7 +57,7 @@ class EllipticalLaw(Colored):
         return self.kernel.correlation(self.shape, self.xi)
 
 
-class StudentT(EllipticalLaw):
+class StudentT(EllipticalStimulus):
     """Multivariate t: a Gaussian over a common random scale. Kurtosis 3 + 6/(ν − 4), ∞ for ν ≤ 4.
 
     Example:
@@ -84,7 +84,7 @@ class StudentT(EllipticalLaw):
 
     def marginal(self) -> Marginal:
         """Student's t at unit variance."""
-        return StudentTLaw(self.nu)
+        return StudentTMarginal(self.nu)
 
 
 def _gamma(key: Any, order: jax.Array, like: jax.Array) -> jax.Array:
@@ -99,7 +99,7 @@ def _gamma(key: Any, order: jax.Array, like: jax.Array) -> jax.Array:
     def propose(
         state: tuple[jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        turn, value, taken = state
+        turn, value, settled = state
         for_normal, for_uniform = jax.random.split(jax.random.fold_in(key, turn))
         z = jax.random.normal(for_normal, like.shape, like.dtype)
         cube = (1 + z / jnp.sqrt(9 * d)) ** 3
@@ -107,13 +107,13 @@ def _gamma(key: Any, order: jax.Array, like: jax.Array) -> jax.Array:
         accepted = (cube > 0) & (
             -jax.random.exponential(for_uniform, like.shape, like.dtype) < bound
         )
-        return turn + 1, jnp.where(accepted & ~taken, d * cube, value), taken | accepted
+        return turn + 1, jnp.where(accepted & ~settled, d * cube, value), settled | accepted
 
     start = jnp.zeros((), jnp.int32), jnp.ones_like(like), jnp.zeros(like.shape, bool)
     return jax.lax.while_loop(lambda state: ~jnp.all(state[2]), propose, start)[1]
 
 
-class EllipticalShell(EllipticalLaw):
+class EllipticalShell(EllipticalStimulus):
     """Points on an ellipsoid, R = √D: excess kurtosis −6/(D + 2), and still no localization.
 
     Example:
@@ -135,7 +135,7 @@ class EllipticalShell(EllipticalLaw):
         return SphereProjection(self.size)
 
 
-class EllipticalExtreme(EllipticalLaw):
+class EllipticalExtreme(EllipticalStimulus):
     """Radius with density sech²(r − 2) on r ≥ 2 (paper §4.3), far from any Gaussian.
 
     Example:
@@ -164,7 +164,7 @@ def _flat_radius() -> Tabulated:
     return Tabulated.of(lambda u: u)
 
 
-class Elliptical(EllipticalLaw):
+class Elliptical(EllipticalStimulus):
     """Any radius, given by its quantile function, in any unit: Cov is the kernel's correlation.
 
     Example:
@@ -177,17 +177,17 @@ class Elliptical(EllipticalLaw):
     shape: Lattice = declare(LATTICE, default=(40,))
     xi: Real = declare(LENGTHSCALE, default=3.0)
     radial: Field[Tabulated, MarginalLike] = declare(
-        Nested("marginal", as_law),
+        Nested("marginal", as_marginal),
         default=_flat_radius(),
         symbol="R",
-        help="law of the radius: its quantile function",
+        help="distribution of the radius: its quantile function",
     )
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate functions; put the radius at E R² = 1."""
-        radial = Nested("marginal", as_law).check("radial", given["radial"])
+        radial = Nested("marginal", as_marginal).check("radial", given["radial"])
         if not isinstance(radial, Tabulated):
             raise InputError(
                 "`radial` must be a quantile function u ↦ r, or a `Tabulated` marginal, got "

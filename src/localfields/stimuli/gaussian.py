@@ -25,7 +25,7 @@ from ..lattice import (
 )
 from ..marginals import Algebraic, ErfNormal, Laplace, Marginal, Normal, SphereProjection
 from ..marginals.base import MarginalField, latent_row, normal_rule
-from ..marginals.numeric import as_law
+from ..marginals.numeric import as_marginal
 from .base import KERNEL, LATTICE, LENGTHSCALE, Colored, Stimulus
 
 
@@ -49,13 +49,13 @@ class GaussianCopula(Colored):
     def covariance(self) -> np.ndarray:
         """From the latent correlation and the marginal: a closed form, or a Hermite series."""
         self.require_one("to take the covariance of")
-        law = self.marginal()
-        return law.variance * law.correlation(self.latent_correlation())
+        marginal = self.marginal()
+        return marginal.variance * marginal.correlation(self.latent_correlation())
 
     def covariance_error(self) -> float:
         """Bound on the truncation error of `covariance` (0 for closed forms)."""
-        law = self.marginal()
-        return law.variance * law.correlation_error(self.latent_correlation())
+        marginal = self.marginal()
+        return marginal.variance * marginal.correlation_error(self.latent_correlation())
 
     def site_gated_mean(self) -> np.ndarray:
         """E[1(X_0 > 0) X_d] at every displacement d: ½E[T(Z) erf(rZ/√(2(1 − r²)))].
@@ -112,8 +112,8 @@ class GaussianCopula(Colored):
             if name in values:
                 raise InputError(f"`{name}` follows from the wanted correlation. Leave it out.")
         make: Any = cls  # every such class has shape, xi and kernel
-        law = make(shape=row.shape, xi=0.1, **values).marginal()
-        return make(shape=row.shape, kernel=Given(latent_row(law, row)), **values)
+        marginal = make(shape=row.shape, xi=0.1, **values).marginal()
+        return make(shape=row.shape, kernel=Given(latent_row(marginal, row)), **values)
 
 
 class AbstractGaussian(Stimulus):
@@ -230,7 +230,7 @@ class Kur(GaussianCopula):
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     def marginal(self) -> Marginal:
-        """The algebraic law."""
+        """The algebraic distribution."""
         return Algebraic(self.k)
 
 
@@ -250,22 +250,22 @@ class Copula(GaussianCopula):
     shape: Lattice = declare(LATTICE, default=(40,))
     xi: Real = declare(LENGTHSCALE, default=3.0)
     marginal_law: MarginalField = declare(
-        Nested("marginal", as_law),
+        Nested("marginal", as_marginal),
         default=Laplace(),
         symbol="F",
-        help="law of each site: a name such as laplace or student-t:nu=5, or a quantile function",
+        help="marginal of a site: a name such as laplace or student-t:nu=5, or a quantile function",
     )
     kernel: KernelField = declare(KERNEL, default=SquaredExponential())
 
     @classmethod
     def normalize_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a kernel given as a function, and standardize the marginal."""
-        law = Nested("marginal", as_law).check("marginal_law", given["marginal_law"])
-        if isinstance(law, SphereProjection):
+        marginal = Nested("marginal", as_marginal).check("marginal_law", given["marginal_law"])
+        if isinstance(marginal, SphereProjection):
             raise InputError(
-                f"A copula cannot sample {show(law)}. Use an elliptical stimulus instead."
+                f"A copula cannot sample {show(marginal)}. Use an elliptical stimulus instead."
             )
-        return normalize_kernel(given) | {"marginal_law": law.standardized()}
+        return normalize_kernel(given) | {"marginal_law": marginal.standardized()}
 
     @property
     def sign_symmetric(self) -> bool:

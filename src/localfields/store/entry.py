@@ -117,12 +117,12 @@ def commit() -> str | None:
     def git(*arguments: str) -> str | None:
         command = ["git", "-C", str(folder), *arguments]
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 command, capture_output=True, text=True, timeout=10, check=False, env=settings
             )
         except (OSError, subprocess.SubprocessError):
             return None
-        return done.stdout.strip() if done.returncode == 0 else None
+        return result.stdout.strip() if result.returncode == 0 else None
 
     if git("ls-files", "--error-unmatch", "__init__.py") is None:
         return None  # installed into a folder of somebody else's repository
@@ -170,8 +170,8 @@ def read_head(digest: str, handle: int) -> tuple[str, dict[str, Any]]:
     if sha256(spec) != digest:
         raise Damaged("a spec.json that does not belong to its digest")
     parts = {"digest": str, "created": str, "manifest": dict, "metrics": dict, "checksums": dict}
-    whole = all(isinstance(meta.get(name), kind) for name, kind in parts.items())
-    if not whole or meta["digest"] != digest:
+    complete = all(isinstance(meta.get(name), kind) for name, kind in parts.items())
+    if not complete or meta["digest"] != digest:
         raise Damaged("the meta.json of another run")
     checksums = meta["checksums"]
     if checksums.get("spec.json") != digest or not isinstance(checksums.get("arrays.npz"), str):

@@ -59,7 +59,7 @@ def _npz(trajectory: Trajectory, path: Path, digest: str) -> None:
     arrays |= {
         **texts,
         "digest": digest,
-        "outcome": np.array([str(one) for one in trajectory.outcome], dtype=np.str_),
+        "outcome": np.array([str(outcome) for outcome in trajectory.outcome], dtype=np.str_),
     }
     np.savez(path, allow_pickle=False, **{**trajectory.series, **arrays})
 
@@ -76,9 +76,9 @@ def _csv(trajectory: Trajectory, path: Path, digest: str) -> None:
         table.writerow(["member", "step", "time", "outcome", *columns])
         for member, outcome in enumerate(trajectory.outcome):
             for record, step in enumerate(trajectory.steps):
-                found = [values[member, record].ravel() for values in trajectory.series.values()]
+                row = [values[member, record].ravel() for values in trajectory.series.values()]
                 cells = [
-                    str(cell) for values in found for cell in values
+                    str(cell) for values in row for cell in values
                 ]  # as many digits as read back the same
                 table.writerow([member, step, str(times[member, record]), outcome, *cells])
 

@@ -46,7 +46,7 @@ def gather(
     """
     path = root / NAME
     known = _load(path)
-    found, damaged, fresh = [], {}, []
+    entries, damaged, fresh = [], {}, []
     for digest in names:
         try:
             stamp = _stamp(f"{root}/{digest}")
@@ -54,26 +54,26 @@ def gather(
             if entry is None:
                 entry = read(digest)
                 fresh.append((digest, stamp, entry))
-            found.append(entry)
+            entries.append(entry)
         except FileNotFoundError:
             continue  # removed in the meantime
         except Damaged as error:
             damaged[digest] = error
     gone = known.keys() - set(names)
     fresh = [
-        (digest, stamp, one.spec, json.dumps(one.meta))
-        for digest, stamp, one in fresh
-        if len(one.spec) < MAX_SPEC_LENGTH
+        (digest, stamp, entry.spec, json.dumps(entry.meta))
+        for digest, stamp, entry in fresh
+        if len(entry.spec) < MAX_SPEC_LENGTH
     ]
     if fresh or gone:
         _update(path, fresh, sorted(gone))
-    return found, damaged
+    return entries, damaged
 
 
 def _stamp(path: str) -> str:
     """An entry that was removed and made again under the same name has another."""
-    there = os.stat(path, follow_symlinks=False)
-    return f"{there.st_ino}-{there.st_mtime_ns}"
+    info = os.stat(path, follow_symlinks=False)
+    return f"{info.st_ino}-{info.st_mtime_ns}"
 
 
 def _entry(digest: str, row: tuple[Any, ...] | None, stamp: str) -> Entry | None:

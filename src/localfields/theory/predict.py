@@ -381,10 +381,10 @@ def _cause(facts: dict[str, Any]) -> str:
         outcome = "a single site can outvote" if ratio < 1 else "no single site outvotes"
         return f"Sites are ±1 and {outcome} all others (dominance ratio {ratio:.3g})"
     if facts["crossings"]:
-        first, then = ("sub", "super") if kurtosis > 0 else ("super", "sub")
+        first, second = ("sub", "super") if kurtosis > 0 else ("super", "sub")
         bend = (
             f"{first}-linear up to a correlation of {facts['crossings'][0]:.2g} "
-            f"and {then}-linear beyond"
+            f"and {second}-linear beyond"
         )
     else:
         bend = "super-linear" if index > 0 else "sub-linear"
@@ -430,9 +430,9 @@ def critical_of_rows(task: Discrimination, rows: list[np.ndarray]) -> float:
     if len(single) != 1 or np.asarray(pulled).flat[0] <= 0:
         return math.nan
     power = spectrum(rows[single[0]])
-    seen = power > 1e-9 * power.max()
+    positive = power > 1e-9 * power.max()
     # p₁(1 + r_j) for two classes
-    ratio = np.where(seen, total / np.where(seen, power, 1), np.inf).ravel()
+    ratio = np.where(positive, total / np.where(positive, power, 1), np.inf).ravel()
     gap = ratio[1:].min() / ratio[0] - 1
     if gap <= 0:
         return math.nan

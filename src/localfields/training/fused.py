@@ -179,7 +179,7 @@ def _block(
     target: Any,
     *,
     colored: Callable[[jax.Array], jax.Array],
-    law: Callable[..., jax.Array],
+    transform: Callable[..., jax.Array],
     activation: str,
     loss: str,
     count: int,
@@ -196,16 +196,16 @@ def _block(
     total: Any = 0.0
     cost: Any = 0.0
     for half, white in enumerate(normals(*words)):
-        x = law(numbers, colored(white))
+        x = transform(numbers, colored(white))
         h = jnp.sum(x * jax.lax.broadcast_in_dim(weights, shape, (1,)), axis=1)
         output, slope = RESPONSES[activation](h)
         difference = output - target
         if loss == "mse":
-            each, pull = difference * difference, 2 * difference * slope
+            losses, pull = difference * difference, 2 * difference * slope
         else:
-            each, pull = jnp.abs(difference), jnp.sign(difference) * slope
+            losses, pull = jnp.abs(difference), jnp.sign(difference) * slope
         draw = 2 * (first + jax.lax.broadcasted_iota(jnp.int32, (ROWS,), 0)) + half
-        cost += jnp.where(draw < count, each, 0.0)
+        cost += jnp.where(draw < count, losses, 0.0)
         total += jax.lax.broadcast_in_dim(jnp.where(draw < count, pull, 0.0), shape, (0,)) * x
     return jnp.sum(total, axis=0), cost
 
@@ -275,12 +275,12 @@ def _plain(size: int, count: int, **setting: Any) -> Callable[..., Any]:
             rounded = jax.lax.reduce_precision(white, exponent_bits=5, mantissa_bits=10)
             return jnp.matmul(rounded, root, precision=jax.lax.Precision.HIGHEST)
 
-        def one(first: Any) -> tuple[jax.Array, jax.Array]:
+        def block(first: Any) -> tuple[jax.Array, jax.Array]:
             pair, two = (key[0], key[1]), (numbers[0], numbers[1])
-            more = {"colored": colored, "count": count, **setting}
-            return _block(first, pair, weights, two, target[0], **more)
+            options = {"colored": colored, "count": count, **setting}
+            return _block(first, pair, weights, two, target[0], **options)
 
-        return jax.lax.map(one, jnp.arange(0, -(-count // 2), ROWS))
+        return jax.lax.map(block, jnp.arange(0, -(-count // 2), ROWS))
 
     return call
 
@@ -308,11 +308,11 @@ def gradient_of_class(
     root = jnp.pad(root, ((0, sites - size), (0, columns - size)))
     # Not by casts there and back, which XLA leaves out: the second matrix would be zero.
     upper = jax.lax.reduce_precision(root, exponent_bits=5, mantissa_bits=10)
-    transform = _as_numbers(stimulus.marginal())
-    assert transform is not None, "checked by `applies`"
-    numbers, law = transform
+    as_numbers = _as_numbers(stimulus.marginal())
+    assert as_numbers is not None, "checked by `applies`"
+    numbers, transform = as_numbers
     make = _kernel if kernel else _plain
-    call = make(size, count, law=law, activation=network.activation, loss=task.loss)
+    call = make(size, count, transform=transform, activation=network.activation, loss=task.loss)
     total, cost = call(
         jax.random.key_data(key),
         upper.astype(jnp.float16),

@@ -82,13 +82,13 @@ class Stream:
         window = np.zeros((self.steps * count, stimulus.size), np.dtype(working_dtype()))
         if not steps:
             return window
-        wanted = [self._row_numbers(stream, c, first_step + place) for place in range(steps)]
-        taken = stimulus.take(np.concatenate(wanted))
+        numbers = [self._row_numbers(stream, c, first_step + place) for place in range(steps)]
+        rows = stimulus.take(np.concatenate(numbers))
         # Shifted a step at a time, so that nothing depends on where a window ends.
         for place in range(steps):
             part = slice(place * count, (place + 1) * count)
             generator = np.random.default_rng([*self.seeds[stream], c, first_step + place, 1])
-            window[part] = stimulus.moved(taken[part], generator)
+            window[part] = stimulus.moved(rows[part], generator)
         return window
 
     def filled(self, setting: Setting, first_step: int, steps: int) -> Setting:
@@ -100,8 +100,8 @@ class Stream:
         if self.shared:
             extra: Any = [jnp.asarray(x) for x in streams[0]], jnp.asarray(first_step, jnp.int32)
         else:  # with an axis of members
-            each = [jnp.asarray(np.stack(of_class)) for of_class in zip(*streams, strict=True)]
-            extra = each, jnp.full((len(self.seeds),), first_step, jnp.int32)
+            by_class = [jnp.asarray(np.stack(of_class)) for of_class in zip(*streams, strict=True)]
+            extra = by_class, jnp.full((len(self.seeds),), first_step, jnp.int32)
         none = jax.tree.map(lambda _: None, extra)
         swept, fixed = (none, extra) if self.shared else (extra, none)
         halves = (*setting.swept[:2], swept), (*setting.fixed[:2], fixed)

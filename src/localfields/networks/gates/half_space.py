@@ -23,7 +23,7 @@ class HalfSpaces(Gates):
 
     On data with ties, ⟨v, x⟩ = 0, a gate is open by √½ there. Its square then has the mean of a
     coin's, and by sign symmetry nothing else is felt: E[g² X Xᵀ] = ½Σ holds for every
-    sign-symmetric law, ±1 data included.
+    sign-symmetric distribution, ±1 data included.
     """
 
     @property

@@ -44,9 +44,9 @@ def sample_groups(
     if isinstance(stimulus, Rows) and len(stimulus.rows) >= least:
         num = min(num, len(stimulus.rows))
         pieces = -(-num * stimulus.size // (GROUPS * MAX_PIECE))  # per group
-        each, generator = num // (GROUPS * pieces), np.random.default_rng(seed)
-        chosen = np.linspace(0, len(stimulus.rows) - 1, GROUPS * pieces * each).astype(int)
-        for index, part in enumerate(chosen.reshape(GROUPS * pieces, each)):
+        per_piece, generator = num // (GROUPS * pieces), np.random.default_rng(seed)
+        chosen = np.linspace(0, len(stimulus.rows) - 1, GROUPS * pieces * per_piece).astype(int)
+        for index, part in enumerate(chosen.reshape(GROUPS * pieces, per_piece)):
             rows = np.asarray(stimulus.rows[part], np.float64)
             yield index // pieces, stimulus.moved(rows, generator)
         return

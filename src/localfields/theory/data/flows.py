@@ -120,9 +120,11 @@ def follow(
     clock = time.perf_counter()
     seed = Count(0, 2**63 - 1).check("seed", seed)
     start, count = initial_state(task, SingleNeuron(), initial, members, seed)
-    some = min(count, RESAMPLE_STARTS)
-    which = np.concatenate([np.zeros(count, int), np.repeat(np.arange(1, len(flows)), some)])
-    begins = np.concatenate([np.arange(count), np.tile(np.arange(some), len(flows) - 1)])
+    resample_starts = min(count, RESAMPLE_STARTS)
+    which = np.concatenate(
+        [np.zeros(count, int), np.repeat(np.arange(1, len(flows)), resample_starts)]
+    )
+    begins = np.concatenate([np.arange(count), np.tile(np.arange(resample_starts), len(flows) - 1)])
     params = {name: np.asarray(values)[begins] for name, values in start.items()}
     stacked = jax.tree.map(
         lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves])[which], *flows
@@ -142,5 +144,5 @@ def follow(
     )
     axes = (1, *task.shape)
     flow = follow_flow(stacked, True, params, axes, None, experiment, clock, find_rest=False)
-    ends = flow.ipr[count:, -1, 0].reshape(len(flows) - 1, some)
+    ends = flow.ipr[count:, -1, 0].reshape(len(flows) - 1, resample_starts)
     return HypothesisFlow(flow.members(slice(0, count)), ends)

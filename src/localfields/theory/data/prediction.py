@@ -67,12 +67,12 @@ def predict_data(
     task: Discrimination, *, initial: Any = None, starts: int = PREDICT_STARTS, seed: int = 0
 ) -> DataPrediction:
     """Predict for a task with data; called by `predict`."""
-    given = task
+    original = task
     stimuli = [_as_rows(stimulus, task) for stimulus in task.stimuli]
     task = task.replace(stimuli=tuple(stimuli))
     fewest = min(len(stimulus.rows) for stimulus in stimuli)
     if fewest < _rows.MIN_ROWS:
-        return _too_few(given, fewest)
+        return _too_few(original, fewest)
     measurements = [Measurements(stimulus) for stimulus in stimuli]
     labels = task.targets()
     evidence = tuple(
@@ -91,7 +91,7 @@ def predict_data(
     )
     # Stands in for the data where only labels, priors and the lattice matter.
     plain = task.replace(stimuli=(Gaussian(task.shape, xi=0.1),) * len(stimuli))
-    facts = {**_facts(task, stimuli, measurements, evidence, labelled), "task": given}
+    facts = {**_facts(task, stimuli, measurements, evidence, labelled), "task": original}
     try:
         if patterns is None:
             raise_if(not_a_neuron("predict", plain, SingleNeuron()))

@@ -269,9 +269,9 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 def _edges(values: np.ndarray) -> tuple[np.ndarray, bool]:
     """Left edges of bins, and whether they are all the values there are."""
-    few = np.unique(values[:100_000])
-    if len(few) <= VALUE_BINS // 2 and len(few := np.unique(values)) <= VALUE_BINS // 2:
-        return few, True
+    distinct = np.unique(values[:100_000])
+    if len(distinct) <= VALUE_BINS // 2 and len(distinct := np.unique(values)) <= VALUE_BINS // 2:
+        return distinct, True
     # Quantiles spaced as those of a normal distribution: fine in the middle and in the tails.
     u = scipy.special.ndtr(np.linspace(-5.2, 5.2, VALUE_BINS))
     return np.unique(np.quantile(values, u)), False
@@ -311,8 +311,8 @@ def _waves(shape: tuple[int, ...], generator: np.random.Generator) -> dict[str, 
     waves = {}
     names = ("slow waves", "waves", "fast waves")
     for name, part in zip(names, np.array_split(frequencies, 3), strict=True):
-        some = part[np.sort(generator.permutation(len(part))[:WAVES])]
-        if len(some):
-            phase = 2 * np.pi * generator.random((len(some), 1))
-            waves[name] = np.cos(2 * np.pi * some @ place.T + phase)
+        chosen = part[np.sort(generator.permutation(len(part))[:WAVES])]
+        if len(chosen):
+            phase = 2 * np.pi * generator.random((len(chosen), 1))
+            waves[name] = np.cos(2 * np.pi * chosen @ place.T + phase)
     return waves
