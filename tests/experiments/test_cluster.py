@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -144,17 +145,110 @@ def test_names_of_clusters(text, kind, workers, options):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "lokal:2", "local:0", "local:-1", "local:two", "local:2,queue=x", "slurm:2,walltme=1"],
+    ["", "lokal:2", "local:0", "local:-1", "local:two", "local:2,queue=x", "slurm:2,walltme=1"]
+    + ["local:99999", "slurm:2,cores=many", "slurm:2,queue", "slurm:2,memory="],
 )
 def test_clusters_that_are_none(text):
     with pytest.raises(InputError, match="cluster"):
         Cluster.of(text)
 
 
-def test_a_scheduler_that_does_not_answer(monkeypatch, tmp_path):
-    monkeypatch.setattr("localfields.experiments.cluster.CONNECT_TIMEOUT", "200ms")
+@pytest.fixture
+def impatient(monkeypatch):
+    for name in ("CONNECT_TIMEOUT", "START_TIMEOUT"):
+        monkeypatch.setattr(f"localfields.experiments.cluster.{name}", 0.2)
+
+
+def test_a_scheduler_that_does_not_answer(impatient, tmp_path):
     with pytest.raises(InputError, match="No scheduler answers at"):
         run_sweep(SWEEP, tmp_path, cluster="tcp://127.0.0.1:9")
+
+
+def test_a_server_that_is_not_a_scheduler(impatient, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(InputError, match=f"The server at {address} did not answer within"):
+            run_sweep(SWEEP, tmp_path, cluster=address)
+
+
+def test_a_scheduler_without_workers(impatient, tmp_path):
+    settings = {"n_workers": 0, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster:
+        with pytest.raises(
+            InputError, match=r"has no workers. Start some with `dask worker inproc:"
+        ):
+            run_sweep(SWEEP, tmp_path, cluster=cluster.scheduler_address)
+
+
+def test_slurm_without_sbatch(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="SLURM's `sbatch` is not on the PATH"):
+        run_sweep(SWEEP, tmp_path, cluster="slurm")
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("echo 'invalid partition specified: nowhere' >&2; exit 1", "invalid partition specified"),
+        ("exec sleep 10", "no answer within 0.2 seconds"),
+    ],
+)
+def test_slurm_that_does_not_accept_jobs(program, words, impatient, monkeypatch, tmp_path):
+    (tmp_path / "sbatch").write_text(f"#!/bin/sh\n{program}\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(InputError, match=rf"SLURM does not accept the job \(.*{words}"):
+        run_sweep(SWEEP, tmp_path / "store", cluster="slurm:2,queue=nowhere")
+
+
+QUICK = lf.Training(steps=6, batch=20, every=3, evaluate=10)
+QUICK_SWEEP = lf.Sweep(
+    BASE.replace(method=QUICK), {"coupling[1]": [0.5, 0.6, 0.7]}, seeds=4, chunk=4
+)
+ONE_WORKER = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+
+
+def check_lost(address, path, lose, capfd):
+    """The points that were finished are stored; the others are computed the next time."""
+
+    def on_progress(progress):
+        if progress.done and not lost:
+            lost.append(progress.done)
+            lose()
+
+    lost = []
+    with pytest.raises(InputError, match=r"is lost\. (\d+) of 12 points are stored; run the sweep"):
+        run_sweep(QUICK_SWEEP, path, cluster=address, on_progress=on_progress)
+    assert "Traceback" not in "".join(capfd.readouterr())
+    found = run_sweep(QUICK_SWEEP, path)
+    assert found.complete and found.found >= lost[0]
+
+
+def test_a_connection_that_is_lost(tmp_path, capfd):
+    with distributed.LocalCluster(processes=False, **ONE_WORKER) as cluster:
+
+        def lose():
+            client = distributed.Client.current()
+            client.loop.add_callback(client.scheduler_comm.abort)
+
+        check_lost(cluster.scheduler_address, tmp_path, lose, capfd)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed(tmp_path, capfd):
+    program = f"""
+        import distributed, time
+        with distributed.LocalCluster(processes=False, protocol="tcp", **{ONE_WORKER}) as cluster:
+            print(cluster.scheduler_address, flush=True)
+            time.sleep(600)
+        """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().strip()
+        try:
+            check_lost(address, tmp_path, process.kill, capfd)
+        finally:
+            process.kill()
 
 
 def test_without_dask(monkeypatch, tmp_path):
@@ -165,12 +259,9 @@ def test_without_dask(monkeypatch, tmp_path):
 
 def test_a_sweep_on_a_scheduler(tmp_path):
     """Its worker is a thread here; in processes and in jobs of their own they are slow to start."""
-    quick = lf.Training(steps=6, batch=20, every=3, evaluate=10)
-    sweep = lf.Sweep(BASE.replace(method=quick), {"coupling[1]": [0.5, 0.6, 0.7]}, seeds=4, chunk=4)
-    here = run_sweep(sweep, tmp_path / "here")
-    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(processes=False, **settings) as cluster:
-        found = run_sweep(sweep, tmp_path / "there", cluster=cluster.scheduler_address)
+    here = run_sweep(QUICK_SWEEP, tmp_path / "here")
+    with distributed.LocalCluster(processes=False, **ONE_WORKER) as cluster:
+        found = run_sweep(QUICK_SWEEP, tmp_path / "there", cluster=cluster.scheduler_address)
     check_complete(found, here)
 
 

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import importlib
 import importlib.util
+import logging
 import os
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +32,19 @@ from .experiment import Experiment
 from .paths import places
 from .run import run_or_load
 
-JOB_OPTIONS = ("queue", "account", "walltime", "memory", "cores", "interface", "logs")
-CONNECT_TIMEOUT = "10s"  # to find a scheduler
+# Options of a job, each with an example.
+JOB_OPTIONS = {
+    "queue": "long",
+    "account": "lab",
+    "walltime": "02:00:00",
+    "memory": "4GB",
+    "cores": "4",
+    "interface": "eth0",
+    "logs": "logs",
+}
+MOST_LOCAL_WORKERS = max(64, 4 * (os.cpu_count() or 1))
+CONNECT_TIMEOUT = 10.0  # seconds, to find a scheduler, and its first worker
+START_TIMEOUT = 25.0  # seconds, for workers of our own and for the batch system
 CLUSTER_FORMS = "local:2, tcp://host:8786 or slurm:4"
 
 
@@ -151,10 +168,20 @@ class Cluster:
                 f"Cannot read the cluster {show(text)}. Use one of the forms {CLUSTER_FORMS}; "
                 "the number is that of workers or jobs."
             )
+        if kind == "local" and int(count or 0) > MOST_LOCAL_WORKERS:
+            raise InputError(
+                f"The cluster {show(text)} would start {count} processes on this machine. "
+                f"Use at most {MOST_LOCAL_WORKERS}; one per core is usual."
+            )
         options = {name: text for name, _, text in (part.partition("=") for part in more)}
-        for name in options:
+        for name, value in options.items():
             if name not in JOB_OPTIONS:
                 raise unknown_name("option of the cluster", name, JOB_OPTIONS)
+            if not value or (name == "cores" and not re.fullmatch(r"[1-9]\d{0,4}", value)):
+                raise InputError(
+                    f"The cluster's option `{name}` needs a value, got {show(value)}. For example "
+                    f"{name}={JOB_OPTIONS[name]}."
+                )
         default = os.cpu_count() or 1 if kind == "local" else 1
         return cls(kind, int(count or default), options=options)
 
@@ -184,24 +211,21 @@ class Cluster:
             tasks: How many there are: no more workers are started.
 
         Raises:
-            InputError: If Dask is not installed, or the scheduler is not found.
+            InputError: If Dask is not installed, no scheduler or worker answers, or the batch
+                system refuses the job.
         """
         distributed = _imported("distributed")
         workers = self.workers if tasks is None else max(1, min(self.workers, tasks))
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_quiet("distributed.client"))  # a lost scheduler is told by us
             if self.kind == "scheduler":
-                try:
-                    yield stack.enter_context(
-                        distributed.Client(self.address, timeout=CONNECT_TIMEOUT)
-                    )
-                except (OSError, TimeoutError) as error:
-                    raise InputError(
-                        f"No scheduler answers at {self.address} ({shorten(error)}). Start one "
-                        "there with `dask scheduler`."
-                    ) from None
+                yield stack.enter_context(self._find_scheduler(distributed))
                 return
             if self.kind == "slurm":
+                _check_sbatch()
                 cluster = stack.enter_context(self._jobs())
+                # Dask submits in the background, and again and again if that fails.
+                _check_job(cluster.job_script())
                 # A job that is lost is sent again.
                 cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)
             else:
@@ -210,10 +234,36 @@ class Cluster:
                 variables = {**config.get(name), **self.environment()}
                 stack.enter_context(config.set({name: variables}))
                 settings = {"threads_per_worker": 1, "dashboard_address": None}
-                cluster = stack.enter_context(
-                    distributed.LocalCluster(n_workers=workers, **settings)
-                )
+                start = functools.partial(distributed.LocalCluster, n_workers=workers, **settings)
+                try:
+                    started = _within(START_TIMEOUT + workers, start, "The local workers")
+                except (OSError, RuntimeError, TimeoutError) as error:
+                    raise InputError(
+                        f"The local workers do not start ({shorten(error)}). Try fewer of them."
+                    ) from None
+                cluster = stack.enter_context(started)
             yield stack.enter_context(distributed.Client(cluster))
+
+    def _find_scheduler(self, distributed: Any) -> Any:
+        """A client of the scheduler, which has at least one worker."""
+        connect = functools.partial(distributed.Client, self.address, timeout=CONNECT_TIMEOUT)
+        try:
+            # Dask sets no limit to how long a server that is not a scheduler may be silent.
+            client = _within(2 * CONNECT_TIMEOUT, connect, f"The server at {self.address}")
+        except (OSError, TimeoutError, ValueError, ImportError) as error:
+            raise InputError(
+                f"No scheduler answers at {self.address} ({shorten(error)}). Start one "
+                "there with `dask scheduler`."
+            ) from None
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_TIMEOUT)
+        except TimeoutError:
+            client.close()
+            raise InputError(
+                f"The scheduler at {self.address} has no workers. Start some with "
+                f"`dask worker {self.address}`."
+            ) from None
+        return client
 
     def job_script(self) -> str:
         """The script that is sent to the batch system for each job."""
@@ -229,19 +279,93 @@ class Cluster:
         jobqueue = _imported("dask_jobqueue", "dask-jobqueue")
         same = ("queue", "account", "walltime", "interface")  # Dask has them by the same names
         more: Any = {name: text for name, text in self.options.items() if name in same}
-        return jobqueue.SLURMCluster(
-            cores=1,  # of Dask's threads; those of JAX are set by NPROC
-            processes=1,
-            memory=self.options.get("memory", "4GB"),
-            job_cpu=int(self.options.get("cores", "1")),
-            job_script_prologue=[
-                f"export {name}={text}" for name, text in self.environment().items()
-            ],
-            log_directory=self.options.get("logs"),
-            python=sys.executable,
-            scheduler_options={"dashboard_address": None},
-            **more,
+        try:
+            return jobqueue.SLURMCluster(
+                cores=1,  # of Dask's threads; those of JAX are set by NPROC
+                processes=1,
+                memory=self.options.get("memory", "4GB"),
+                job_cpu=int(self.options.get("cores", "1")),
+                job_script_prologue=[
+                    f"export {name}={text}" for name, text in self.environment().items()
+                ],
+                log_directory=self.options.get("logs"),
+                python=sys.executable,
+                scheduler_options={"dashboard_address": None},
+                **more,
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InputError(
+                f"Cannot prepare jobs of SLURM ({shorten(error)}). Check the options of --cluster."
+            ) from None
+
+
+def _check_sbatch() -> None:
+    if shutil.which("sbatch") is None:
+        raise InputError(
+            "SLURM's `sbatch` is not on the PATH of this machine. Run this where jobs are "
+            "submitted, or use local workers, such as local:2."
         )
+
+
+def _check_job(script: str) -> None:
+    """Raise `InputError` unless SLURM would accept the job."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        file.write(script)
+        file.flush()
+        try:
+            done = subprocess.run(
+                ["sbatch", "--test-only", file.name],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=START_TIMEOUT,
+            )
+            problem = done.stderr if done.returncode else ""
+        except subprocess.TimeoutExpired:
+            problem = f"no answer within {START_TIMEOUT} seconds"
+        except OSError as error:
+            problem = error.strerror
+    if problem:
+        raise InputError(
+            f"SLURM does not accept the job ({shorten(problem)}). See its script with --dry-run."
+        )
+
+
+def _within(seconds: float, make: Callable[[], Any], subject: str) -> Any:
+    """The value of a function that may hang.
+
+    Raises:
+        InputError: If it has not returned in time; the thread that it runs in is left alone.
+    """
+    result: list[Any] = []
+
+    def call() -> None:
+        try:
+            result.append((make(), None))
+        except BaseException as error:
+            result.append((None, error))
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not result:
+        raise InputError(f"{subject} did not answer within {seconds:g} seconds.")
+    value, error = result[0]
+    if error is not None:
+        raise error
+    return value
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep another library's messages, with their tracebacks, off the terminal."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager

@@ -197,7 +197,7 @@ class _Runner:
 
     def run_on(self, client: Any, cancel: Callable[[], bool] | None) -> None:
         """As tasks of a Dask client."""
-        from distributed import as_completed
+        from distributed import CancelledError, as_completed
 
         modules = modules_of(self.sweep.base)
         running: dict[Any, Ensemble] = {}
@@ -217,19 +217,30 @@ class _Runner:
             self.waiting = []
             for future in queue:
                 ensemble = running.pop(future)
-                if future.status == "finished":
+                try:
                     report = future.result()
-                else:
-                    message = describe_error(future.exception())
-                    report = Report(ensemble.digest, "failed", message)
+                except (OSError, CancelledError):
+                    # Tasks report their errors, and we cancel none before the end: this is the
+                    # connection to the scheduler.
+                    raise self._lost(client) from None
+                except Exception as error:  # a worker that died several times
+                    report = Report(ensemble.digest, "failed", describe_error(error))
                 for more in submit(self.finish(ensemble, report)):
                     queue.add(more)
                 if cancel is not None and running and cancel():
                     self.stopped = "cancelled"
                     break
         finally:
-            if running:
+            if running and client.status == "running":
                 client.cancel(list(running))
+
+    def _lost(self, client: Any) -> InputError:
+        stored = sum(len(part.points) for part in self.parts)
+        self.save()
+        return InputError(
+            f"The connection to the scheduler at {client.scheduler.address} is lost. {stored} of "
+            f"{len(self.sweep)} points are stored; run the sweep again to compute the others."
+        )
 
     def report(self, partly: float = 0.0) -> None:
         """Call `on_progress`; `partly` are points of the ensemble that is being computed."""
