@@ -124,6 +124,25 @@ MISTAKES = {
             )
         )
     ),
+    "sweeps of two classes": classes(
+        lambda lf: [lf.stimuli.Ising(8, coupling=[0.1, 0.2]), lf.stimuli.Ising(8, [0.1, 0.2, 0.3])]
+    ),
+    "classes equal": classes(lambda lf: [lf.stimuli.Ising(8), lf.stimuli.Ising(8)]),
+    "classes equal for one member": classes(
+        lambda lf: [lf.stimuli.Ising(8, coupling=[0.1, 0.2]), lf.stimuli.Ising(8, coupling=0.2)]
+    ),
+    "two of three classes equal": classes(
+        lambda lf: [lf.stimuli.Ising(8, coupling=j) for j in (0.1, 0.2, 0.1)]
+    ),
+    "the same data twice": lambda lf: lf.data.sources(
+        [[0.0, 1.0], [1.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]
+    ),
+    "blurs equal": lambda lf: lf.data.blurs(
+        lf.stimuli.Samples([[0.0, 1.0, 2.0, 4.0], [1.0, 2.0, 5.0, 0.0]]), (1, 1)
+    ),
+    "labels equal": discrimination(labels=(1, 1)),
+    "labels none in training": train(task=Later(lambda lf: task(lf, labels="none"))),
+    "labels none in predict": lambda lf: lf.predict(task(lf, labels="none")),
     "seed negative": count("seed", -1, low=0),
     "seed too large": count("seed", 2**63, low=0),
     "seed a text": count("seed", "zero", low=0),
@@ -145,7 +164,11 @@ MISTAKES = {
         network=Later(lambda lf: lf.networks.Committee(2, "tanh")), estimator="exact"
     ),
     "orbit without symmetry": train(
-        task=Later(lambda lf: lf.Discrimination(*[lf.stimuli.Gaussian(8, xi=0.5, offset=1)] * 2)),
+        task=Later(
+            lambda lf: lf.Discrimination(
+                *(lf.stimuli.Gaussian(8, xi=xi, offset=1) for xi in (0.5, 0.6))
+            )
+        ),
         estimator="orbit",
     ),
     "optimizer misspelled": train(optimizer="addam"),

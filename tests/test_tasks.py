@@ -37,6 +37,56 @@ def test_targets_by_name(labels, two, three):
     assert task(3, labels=labels).outputs == len(three[0])
 
 
+@pytest.mark.parametrize(
+    "classes",
+    [
+        lambda: stimuli(1) * 2,
+        lambda: [*stimuli(2), stimuli(1)[0]],
+        lambda: [lf.stimuli.Copula((6,), xi=0.5, marginal_law="algebraic:k=5") for _ in range(2)],
+        lambda: [lf.stimuli.Samples(np.eye(6)), lf.stimuli.Samples(np.eye(6).tolist())],
+    ],
+)
+def test_equal_classes_are_refused(classes):
+    with pytest.raises(lf.InputError, match=r"Classes 0 and [12] are identical: .*(own|differ)"):
+        lf.Discrimination(*classes())
+
+
+def test_the_member_with_equal_classes_is_named():
+    long = lf.stimuli.Gaussian((6,), xi=0.6)
+    with pytest.raises(lf.InputError, match="identical for member 1: "):
+        lf.Discrimination(lf.stimuli.Gaussian((6,), xi=[0.2, 0.6]), long)
+    apart = lf.Discrimination(lf.stimuli.Gaussian((6,), xi=[0.2, 0.6]), long.replace(xi=[0.6, 0.2]))
+    assert apart.outputs == 1
+
+
+def test_data_are_equal_under_any_name(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(20, 6))
+    files = [tmp_path / "first.npy", tmp_path / "copy.npy"]
+    for file in files:
+        np.save(file, rows)
+    for second in (*files, rows):
+        with pytest.raises(lf.InputError, match="Classes 0 and 1 are identical"):
+            lf.data.sources(files[0], second)
+    np.save(files[1], rows[::-1])
+    assert lf.data.sources(*files).shape == (6,)
+
+
+def test_equal_labels_are_refused_where_all_are():
+    with pytest.raises(lf.InputError, match="All classes have the label 1"):
+        task(2, labels=(1, 1))
+    assert task(3, labels=(0, 1, 1)).targets().tolist() == [[0], [1], [1]]
+
+
+def test_a_mixture_without_labels_is_for_baselines_alone():
+    mixture = lf.Discrimination(*stimuli(1) * 2, labels="none")
+    assert mixture.priors == (0.5, 0.5)
+    for use in (lf.predict, lambda task: lf.train(task, lf.networks.SingleNeuron(), steps=1)):
+        with pytest.raises(lf.InputError, match="no labels"):
+            use(mixture)
+    fitted = lf.Experiment(mixture, method=lf.Fit(lf.baselines.PCA(2), samples=50)).run()
+    assert fitted.weights.shape == (1, 1, 2, 6)
+
+
 def test_first_stimulus_is_class_zero():
     assert task().labels == "zero-one" and task().targets().tolist() == [[0], [1]]
 

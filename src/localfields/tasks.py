@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,13 +12,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._spec import Choice, Kind, Many, Spec, declare, number
+from ._spec import (
+    Choice,
+    Kind,
+    Many,
+    Number,
+    Spec,
+    declare,
+    fields,
+    num_members,
+    number,
+    number_values,
+)
 from ._types import Field, Real, RealLike
-from .errors import InputError, show, unknown_name
+from .errors import InputError, shorten, show, unknown_name
 from .stimuli import NLGP, Stimulus
 
 LOSSES = ("mse", "cross-entropy", "absolute")
-LABELS = ("zero-one", "signs", "one-hot")
+LABELS = ("zero-one", "signs", "one-hot", "none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,11 +94,38 @@ def _split_numbers(text: str) -> tuple[float, ...] | None:
         return None
 
 
+def are_equal(first: Any, second: Any) -> Any:
+    """Whether two specifications are equal; an array, if numbers are swept, with one per member.
+
+    Data are equal if their numbers are, whatever the names of their files.
+    """
+    if type(first) is not type(second):
+        return False
+    equal: Any = True
+    for field in fields(type(first)):
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(field.kind, Number):
+            equal = equal & (np.asarray(one) == np.asarray(other))
+        elif isinstance(one, Spec):
+            equal = equal & are_equal(one, other)
+        elif isinstance(one, np.ndarray):
+            equal = equal & np.array_equal(one, other)
+        elif hasattr(one, "sha256") and hasattr(other, "sha256"):
+            equal = equal & (one.sha256 == other.sha256)
+        else:
+            equal = equal & (field.kind.encode(one) == field.kind.encode(other))
+    return equal
+
+
 class Discrimination(Spec):
     """Tell stimuli apart: each stimulus is a class, and the network learns its label.
 
     The first stimulus has label 0, the second label 1; in the paper the longer lengthscale comes
     second. The loss is the paper's mean of (ŷ − y)², without the ½ that the notes put before it.
+
+    Classes must differ, and so must their labels; several classes may share one, as in (0, 0, 1).
+    Baselines need no labels: with `labels="none"` a task is a mixture of its stimuli, which may be
+    equal, and nothing can be trained on it.
 
     Example:
         >>> import localfields as lf
@@ -107,7 +146,7 @@ class Discrimination(Spec):
         Labels(),
         default="zero-one",
         symbol="y",
-        help="0, 1, …; signs −1 … 1; one-hot; or one number per class",
+        help="0, 1, …; signs −1 … 1; one-hot; one number per class; or none, for baselines",
     )
     proportions: Field[tuple[float, ...], Sequence[float] | np.ndarray] = declare(
         Proportions(),
@@ -159,12 +198,37 @@ class Discrimination(Spec):
                     f"`{name}` must be one number for each of the {len(self.stimuli)} classes, "
                     f"got {show(value)}."
                 )
+        num_members(self)  # refuses sweeps of different lengths
+        if self.labels == "none":
+            return
+        for first, second in itertools.combinations(range(len(self.stimuli)), 2):
+            self._check_different(first, second)
         binary = self.outputs > 1 or sorted(self.targets().ravel()) == [0.0, 1.0]
         if self.loss == "cross-entropy" and not binary:
             raise InputError(
                 "The cross-entropy needs labels 0 and 1 for two classes, or labels='one-hot', "
                 f"got {show(self.labels)}."
             )
+        targets = self.targets()
+        if (targets == targets[0]).all():
+            raise InputError(
+                f"All classes have the label {targets[0, 0]:g}, so that there is nothing to learn. "
+                "Give at least two different labels, such as (0, 1)."
+            )
+
+    def _check_different(self, first: int, second: int) -> None:
+        stimulus = self.stimuli[first]
+        equal = np.atleast_1d(are_equal(stimulus, self.stimuli[second]))
+        if not equal.any():
+            return
+        members = "" if len(equal) == 1 else f" for member {int(equal.argmax())}"
+        example = next((name for name, _ in number_values(stimulus)), "")
+        advice = (
+            f"Let them differ, for example in `{example}`." if example else "Give each its own."
+        )
+        raise InputError(
+            f"Classes {first} and {second} are identical{members}: {shorten(stimulus)}. {advice}"
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,7 +242,16 @@ class Discrimination(Spec):
 
     @property
     def outputs(self) -> int:
-        """Number of outputs a network needs."""
+        """Number of outputs a network needs.
+
+        Raises:
+            InputError: If the task has no labels.
+        """
+        if self.labels == "none":
+            raise InputError(
+                "The task has no labels (labels='none'), so that only baselines can use it. "
+                "Give labels, such as 'zero-one'."
+            )
         return len(self.stimuli) if self.labels == "one-hot" else 1
 
     @property
@@ -187,9 +260,13 @@ class Discrimination(Spec):
         return self.proportions or (1 / len(self.stimuli),) * len(self.stimuli)
 
     def targets(self) -> np.ndarray:
-        """Target of each class, (classes, outputs)."""
+        """Target of each class, (classes, outputs).
+
+        Raises:
+            InputError: If the task has no labels.
+        """
         count = len(self.stimuli)
-        if self.labels == "one-hot":
+        if self.outputs > 1:
             return np.eye(count)
         if self.labels == "zero-one":
             return np.arange(count, dtype=float)[:, None]

@@ -48,7 +48,7 @@ def test_classes_of_a_mixture_are_drawn_independently():
     """Two classes of one law, in equal parts: drawn with one key, they would be the same
     samples.
     """
-    task = lf.Discrimination(*[lf.stimuli.Gaussian((12,), xi=1.0)] * 2)
+    task = lf.Discrimination(*[lf.stimuli.Gaussian((12,), xi=1.0)] * 2, labels="none")
     first, second = np.split(draw_mixture(task, jax.random.key(0), 4000), 2)
     products = (first * second).mean(axis=1)
     assert abs(products.mean()) < 5 * products.std() / np.sqrt(len(products))

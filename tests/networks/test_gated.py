@@ -166,7 +166,7 @@ STRUCTURES = [
 def test_gradient_is_a_regression(structure, estimator, key, monkeypatch):
     """On given draws: (2/K) Σ_c p_c E[(ŷ − y_c) g x], with everything written out in numpy."""
     task = lf.Discrimination(
-        *[lf.stimuli.Gaussian((6,), xi=0.5)] * 2, proportions=(0.3, 0.7), l2=0.1
+        *(lf.stimuli.Gaussian((6,), xi=xi) for xi in (0.5, 0.6)), proportions=(0.3, 0.7), l2=0.1
     )
     rng = np.random.default_rng(0)
     drawn = [rng.normal(size=(5, 6)) for _ in range(2)]

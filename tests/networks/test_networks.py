@@ -178,7 +178,7 @@ def variants(cls):
 def tasks():
     """One of every loss × labels that is a task."""
     for loss, labels in itertools.product(LOSSES, LABELS):
-        stimuli = [lf.stimuli.Gaussian(SHAPE, xi=0.5)] * 2
+        stimuli = [lf.stimuli.Gaussian(SHAPE, xi=xi) for xi in (0.5, 0.6)]
         with contextlib.suppress(lf.InputError):
             yield lf.Discrimination(
                 *stimuli, labels=labels, proportions=(0.3, 0.7), loss=loss, l1=0.1, l2=0.2

@@ -349,6 +349,15 @@ def test_parameters_a_network_has_are_recorded(seed):
     check_xarray(found)
 
 
+def test_accuracy_where_classes_share_a_label():
+    """A silent neuron answers 0, which is right for two of the three classes."""
+    stimuli = [lf.stimuli.Gaussian((8,), xi=xi) for xi in (0.6, 0.8, 1.1)]
+    task = lf.Discrimination(*stimuli, labels=(1, 0, 0))
+    silent = np.zeros((1, 8))
+    found = run(task, steps=1, batch=12, quantities=("accuracy",), initial=silent)
+    np.testing.assert_allclose(found.series["accuracy"][:, 0], 2 / 3, rtol=1e-6)
+
+
 def check_xarray(found):
     data = found.to_xarray()
     assert dict(data.sizes) == {"member": 3, "time": 6, "neuron": 2, "x": 8, "output": 1}

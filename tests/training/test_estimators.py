@@ -84,7 +84,7 @@ def compiled(network, shape):
     """Gradients of one network by both estimators, for draws given in place of a key: one
     program for all stimuli.
     """
-    task = lf.Discrimination(*[lf.stimuli.Gaussian(shape, xi=0.5)] * 2, l2=0.1)
+    task = lf.Discrimination(*(lf.stimuli.Gaussian(shape, xi=xi) for xi in (0.5, 0.6)), l2=0.1)
 
     @jax.jit
     def both(params, draws):
@@ -231,7 +231,9 @@ def neuron_gradients(shape):
     """Gradients of one neuron by `orbit`, with or without what is known: two programs for all
     stimuli.
     """
-    task = lf.Discrimination(*[lf.stimuli.Gaussian(shape, xi=0.5)] * 2, labels=(-0.5, 1.0))
+    task = lf.Discrimination(
+        *(lf.stimuli.Gaussian(shape, xi=xi) for xi in (0.5, 0.6)), labels=(-0.5, 1.0)
+    )
 
     @jax.jit
     def gradients(weights, extra, draws):

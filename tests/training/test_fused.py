@@ -177,8 +177,10 @@ def test_where_it_applies():
     assert not fused.applies(task(), neuron(activation="erf"))
     assert not fused.applies(task(), lf.networks.Committee(2))
     assert not fused.applies(task(loss="cross-entropy"), neuron())
-    for other in (lf.stimuli.Ising(RING), lf.stimuli.NLGP((4, 6), xi=0.5)):
-        assert not fused.applies(lf.Discrimination(other, other), neuron())
+    rings = [lf.stimuli.Ising(RING, coupling=coupling) for coupling in (0.3, 0.7)]
+    tori = [lf.stimuli.NLGP((4, 6), xi=xi) for xi in (0.5, 0.6)]
+    for others in (rings, tori):
+        assert not fused.applies(lf.Discrimination(*others), neuron())
 
 
 def test_only_these_classes_are_served():

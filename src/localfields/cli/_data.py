@@ -66,7 +66,7 @@ def read_files(
     elif len(files) > 1:
         task = data.sources(*files, **settings)
     else:
-        stimulus = data.sources(files[0], files[0], **settings).stimuli[0]
+        stimulus = Samples(files[0], **settings)
         task = data.blurs(stimulus, _widths(blur or DEFAULT_BLUR))
     return task.replace(**parse_fields(Discrimination, given(task_options, values)))
 

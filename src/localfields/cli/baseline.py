@@ -60,7 +60,10 @@ def _command(method: Any, cls: Any) -> Command:
         settings = parse_fields(Discrimination, given(task_options, values))
         fit = from_text(Fit, given(fit_options, values))
         baseline = from_text(method, given(method_options, values))
-        _fit(Discrimination(*classes, **settings), fit.replace(baseline=baseline), **values)
+        if all(stimulus is classes[0] for stimulus in classes):
+            settings["labels"] = "none"
+        task = Discrimination(*classes, **settings)
+        _fit(task, fit.replace(baseline=baseline), **values)
 
     groups = {
         "stimulus": {**stimulus_options, **task_options},

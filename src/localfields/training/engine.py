@@ -272,7 +272,9 @@ def _accuracy(
     def choose(h: jax.Array) -> jax.Array:
         return task.choose(network.readout(params, h, task.outputs))
 
+    targets = task.targets().tolist()
     total = jnp.zeros((), fields[0].dtype)
     for c, prior in enumerate(task.priors):
-        total = total + prior * jnp.mean(jax.vmap(choose)(fields[c]) == c, dtype=total.dtype)
+        right = targets.index(targets[c])  # of classes that share a label, the first is chosen
+        total = total + prior * jnp.mean(jax.vmap(choose)(fields[c]) == right, dtype=total.dtype)
     return total

@@ -145,7 +145,7 @@ def test_a_field_may_die_out():
 def test_nothing_to_follow():
     silent = follow_modes(gaussians(), np.zeros(12), [0.0, 1.0])
     assert not silent.amplitudes.any()
-    free = follow_modes(gaussians(labels=(0, 0)), np.ones(12), [0.0, 1.0])
+    free = follow_modes(gaussians(labels=(0, 1e-12)), np.ones(12), [0.0, 1.0])
     decay = np.mean([np.sum(one.covariance()) for one in gaussians().stimuli])
     assert free.amplitudes[1, 0] == pytest.approx(np.sqrt(12) * np.exp(-decay))
 

@@ -411,14 +411,13 @@ def test_the_gain_lowers_the_loss_of_relu_and_raises_that_of_erf():
 
 
 def test_classes_that_share_their_draws_share_their_errors():
-    """Two classes of one law: how they are weighed changes nothing, as it would if their errors
-    were independent.
+    """Two classes of nearly one law: how they are weighed changes nothing, as it would if their
+    errors were independent.
     """
-    law, network = NLGP(12, xi=1, gain=1), Committee(1, activation="erf", init_scale=1.0)
+    laws = [NLGP(12, xi=xi, gain=1) for xi in (1, 1 + 1e-12)]
+    network = Committee(1, activation="erf", init_scale=1.0)
     even, uneven = (
-        mean_initial_loss(
-            lf.Discrimination(law, law, labels="signs", proportions=p), network, num=400
-        )
+        mean_initial_loss(lf.Discrimination(*laws, labels="signs", proportions=p), network, num=400)
         for p in ((0.5, 0.5), (0.9, 0.1))
     )
     assert even.error > 0
@@ -527,7 +526,7 @@ def test_absolute_flow_can_be_solved():
         (ABSOLUTE, Committee(3), "erf"),
         (ABSOLUTE, SingleNeuron(), "Committee"),
         (
-            lf.Discrimination(Ising(12), Ising(12), labels="signs", loss="absolute"),
+            lf.Discrimination(Ising(12), Ising(12, coupling=0.3), labels="signs", loss="absolute"),
             TRAINED,
             "Gaussian",
         ),

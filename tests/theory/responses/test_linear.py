@@ -154,7 +154,7 @@ def test_what_is_refused(stimulus, told):
     with pytest.raises(lf.InputError, match=told):
         LinearResponse().response(stimulus)
     with pytest.raises(lf.InputError, match=told):
-        LinearResponse().flow(lf.Discrimination(stimulus, stimulus), NEURON)
+        LinearResponse().flow(lf.Discrimination(Gaussian(40, xi=3.5), stimulus), NEURON)
 
 
 # -- the flow --------------------------------------------------------------------------------------
