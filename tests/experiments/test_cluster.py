@@ -221,7 +221,7 @@ def check_lost(address, path, lose, capfd):
         run_sweep(QUICK_SWEEP, path, cluster=address, on_progress=on_progress)
     assert "Traceback" not in "".join(capfd.readouterr())
     found = run_sweep(QUICK_SWEEP, path)
-    assert found.complete and found.found >= lost[0]
+    assert found.complete and found.reused >= lost[0]
 
 
 def test_a_connection_that_is_lost(tmp_path, capfd):
