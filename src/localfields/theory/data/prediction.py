@@ -90,14 +90,9 @@ def predict_data(
         else [kinds]
     )
     # Stands in for the data where only labels, priors and the lattice matter.
-<<<<<<< HEAD
-    plain = task.replace(stimuli=(Gaussian(task.shape, xi=0.1),) * len(stimuli))
-    facts = {**_facts(task, stimuli, measurements, evidence, labelled), "task": original}
-=======
     stand_ins = (Gaussian(task.shape, xi=0.1 + 1e-6 * c) for c in range(len(stimuli)))
     plain = task.replace(stimuli=tuple(stand_ins))
-    facts = {**_facts(task, stimuli, measurements, evidence, labelled), "task": given}
->>>>>>> 4e9ccc1 (Refuse tasks with equal classes or one label for all)
+    facts = {**_facts(task, stimuli, measurements, evidence, labelled), "task": original}
     try:
         if patterns is None:
             raise_if(not_a_neuron("predict", plain, SingleNeuron()))
