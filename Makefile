@@ -14,6 +14,8 @@ OPTIONS ?=
 # pyright ships in the lock: it need not ask whether there is a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start many processes; each would compile the package anew if bytecode were not kept.
+export PYTHONDONTWRITEBYTECODE :=
 
 .NOTPARALLEL:
 .PHONY: help test test-all reproduce app docs bench errata lint typecheck format lock clean

@@ -5,6 +5,7 @@
     python scripts/mutate.py store lattice --num 20         # some rooms or modules
     python scripts/mutate.py theory/base.py --list           # what would be changed
     python scripts/mutate.py --out mutants.json --retry      # survivors again, after new tests
+    python scripts/mutate.py --out mutants.json --retry --slow   # and with the slow tests
 
 A run that is stopped continues from its result file; `--time-budget 540` stops it by itself.
 Everything happens in copies of the tree, one per worker, and the tree itself is only read.
@@ -19,8 +20,9 @@ Mutants that provably change nothing are listed with a reason in `mutate_equival
 are counted separately.
 
 **Tests.** The doctests of the module and the test files that carry its name run first, then the
-other tests of its folder and of the places in `BEYOND`; slow and browser tests never do. So a
-survivor is one that *these* tests miss, and the rates are upper bounds for the whole suite. Each
+other tests of its folder and of the places in `BEYOND`; browser tests never do, slow ones only
+with `--slow` (best together with `--retry`, for those that the fast tests miss). So a survivor is
+one that *these* tests miss, and the rates are upper bounds for the whole suite. Each
 test file runs once on the unchanged tree before it is used: tests that fail there are left out, and
 reported. A mutant that takes five times as long as that and a minute more is a timeout, and one
 with which Python ends before a test has failed is crashed; both count neither as killed nor as
@@ -61,7 +63,6 @@ from mutants import Mutant, find_mutants
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/localfields")
 EQUIVALENT = Path(__file__).with_name("mutate_equivalent.toml")
-MARKERS = "not slow and not browser"
 
 # Tests beyond those that mirror a module's path: `folder or module: test files or folders`.
 BEYOND = {
@@ -120,8 +121,9 @@ def find_tests(module: str) -> list[list[str]]:
 class Workplace:
     """A copy of the tree in which tests run."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, markers: str):
         """Copy everything tests may read."""
+        self.markers = markers
         self.folder, self.temporary = folder / "tree", folder / "tmp"
         left_out = shutil.ignore_patterns(
             ".git",
@@ -158,7 +160,7 @@ class Workplace:
             "LOCALFIELDS_MUTANT": mark,
         }
         command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider"]
-        command += ["-m", MARKERS, "--doctest-modules", *options, *files]
+        command += ["-m", self.markers, "--doctest-modules", *options, *files]
         if importlib.util.find_spec("hypothesis"):
             command.append("--hypothesis-seed=0")
         with open(self.temporary / "output", "w+") as output:
@@ -350,7 +352,9 @@ class Run:
         timer = threading.Timer(self.arguments.time_budget, self.stop.set)
         timer.start()
         with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-            places = [Workplace(Path(folder) / str(i)) for i in range(self.arguments.workers)]
+            markers = "not browser" if self.arguments.slow else "not slow and not browser"
+            names = map(str, range(self.arguments.workers))
+            places = [Workplace(Path(folder) / name, markers) for name in names]
             threads = [threading.Thread(target=self.work, args=(place, jobs)) for place in places]
             try:
                 for thread in threads:
@@ -407,6 +411,7 @@ def main() -> None:
     parser.add_argument(
         "--retry", action="store_true", help="run mutants again that were not killed"
     )
+    parser.add_argument("--slow", action="store_true", help="run slow tests too")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     arguments = parser.parse_args()
     run = Run(arguments)

@@ -97,6 +97,7 @@ def test_a_run_tells_all_of_itself_in_order(pool):
     assert np.array_equal(stored.weights, weights)
 
 
+@pytest.mark.slow
 def test_the_theory_starts_where_the_run_does(pool):
     heard = Heard()
     pool.submit(request("run", experiment(seed=2, members=6, estimator="exact")), heard)
@@ -158,6 +159,7 @@ def test_pause_frees_the_worker_and_keeps_the_place(pool):
     job.cancel()
 
 
+@pytest.mark.slow
 def test_cancel_says_done_and_no_more(pool):
     heard = Heard()
     job = pool.submit(request("run", long_experiment(5)), heard)
@@ -312,6 +314,7 @@ def test_a_stored_result_is_shown_at_once(pool):
     )
 
 
+@pytest.mark.slow
 def test_an_answer_comes_before_its_verdict_and_a_later_one_silences_it(pool):
     heard = Heard()
     pool.submit(request("summary", experiment()), heard)

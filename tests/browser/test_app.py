@@ -175,6 +175,7 @@ def test_a_field_is_born(visit):
     visitor.shoot("localized")
 
 
+@pytest.mark.slow
 def test_the_slider_chooses_the_field_that_is_drawn(visit):
     """Compared with the picture of all fields, whose rows are the fields divided by their
     maxima.
@@ -211,6 +212,7 @@ def test_a_wave_is_born(visit):
     visitor.shoot("oscillatory")
 
 
+@pytest.mark.slow
 def test_a_slider_changes_the_law(visit):
     """With the keyboard, as sliders are used without a mouse."""
     visitor = visit()

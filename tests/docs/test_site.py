@@ -51,12 +51,14 @@ def test_every_page_is_listed_once():
     )
 
 
+@pytest.mark.slow
 def test_every_page_is_there(site):
     sources = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
     assert all((site / path.with_suffix(".html")).is_file() for path in sources)
     assert "Trajectory" in (site / "search" / "search_index.json").read_text()
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_from_another_host(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
@@ -68,6 +70,7 @@ def test_nothing_is_fetched_from_another_host(site):
         assert not [one for one in named if ABROAD.match(one)], style
 
 
+@pytest.mark.slow
 def test_what_is_fetched_is_there(site):
     for page in site.rglob("*.html"):
         for one in fetched(page.read_text(encoding="utf-8")):
@@ -85,6 +88,7 @@ def test_what_is_fetched_is_there(site):
     assert fonts and all((site / "assets" / "katex" / one).is_file() for one in fonts)
 
 
+@pytest.mark.slow
 def test_fields_and_examples_are_in_the_reference(site):
     page = (site / "reference" / "stimuli.html").read_text(encoding="utf-8")
     assert "coupling of neighbors; positive aligns them" in page

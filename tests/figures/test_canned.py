@@ -3,6 +3,7 @@ runs.
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -41,30 +42,29 @@ def same(first, second):
     )
 
 
-@pytest.fixture(scope="module")
-def drawn():
-    """What every figure shows and says of its made-up runs."""
-    found = {}
-    for name, figure in FIGURES.items():
-        results = canned_results(figure)
-        found[name] = (
-            contents(figure.draw(results)),
-            tuple(figure.claims(results)),
-            tuple(figure.questions(results)),
-        )
-    return found
+@functools.cache
+def drawn(name):
+    """What a figure shows and says of its made-up runs."""
+    figure, results = FIGURES[name], canned_results(FIGURES[name])
+    return (
+        contents(figure.draw(results)),
+        tuple(figure.claims(results)),
+        tuple(figure.questions(results)),
+    )
 
 
-def test_every_published_claim_and_every_question_has_a_row(drawn):
-    ids = [row.id for _, claims, questions in drawn.values() for row in (*claims, *questions)]
+@pytest.mark.slow  # it draws every figure
+def test_every_published_claim_and_every_question_has_a_row():
+    rows = [row for name in FIGURES for part in drawn(name)[1:] for row in part]
+    ids = [row.id for row in rows]
     assert len(ids) == len(set(ids)) and {*ids, "T1"} >= PUBLISHED  # T1 is of all figures together
-    assert [name for name in drawn if FIGURES[name].group == "paper"] == NAMES
-    assert {name.removeprefix("notes/") for name in drawn} >= WANTED
+    assert [name for name in FIGURES if FIGURES[name].group == "paper"] == NAMES
+    assert {name.removeprefix("notes/") for name in FIGURES} >= WANTED
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_rows_are_whole(drawn, name):
-    shown, claims, questions = drawn[name]
+def test_rows_are_whole(name):
+    shown, claims, questions = drawn(name)
     assert len(shown) > 20
     figure = FIGURES[name]
     assert all([figure.title, figure.caption, figure.setting("tiny")])
@@ -95,11 +95,11 @@ def shaken(run):
 
 
 @pytest.mark.parametrize("name", WITH_RUNS)
-def test_other_runs_are_drawn_and_told_otherwise(drawn, name):
+def test_other_runs_are_drawn_and_told_otherwise(name):
     figure = FIGURES[name]
     runs = canned_results(figure).runs
     altered = Results("tiny", {key: shaken(run) for key, run in runs.items()})
-    shown, claims, questions = drawn[name]
+    shown, claims, questions = drawn(name)
     assert not same(contents(figure.draw(altered)), shown)
     rows = (*figure.claims(altered), *figure.questions(altered))
     assert [row.measured for row in rows] != [row.measured for row in (*claims, *questions)]

@@ -129,16 +129,24 @@ NUMBERS = {
 }
 
 
-# An odd ring differs from an even one in its transform, which one class of each kind of draw shows.
-ODD = {stimuli.Gaussian, stimuli.Ising, stimuli.SinglePulse, stimuli.BlockPulse, stimuli.Samples}
+# An odd ring and a torus differ from an even ring in their transform. One class per way of sampling
+# shows that in the fast tier; every class is tested on the even ring there.
+SAMPLERS = {
+    stimuli.Gaussian,
+    stimuli.Ising,
+    stimuli.SinglePulse,
+    stimuli.BlockPulse,
+    stimuli.Samples,
+    stimuli.ImagePatches,
+}
 
 
-def slow_if_odd(name):
-    shown = ALL[name].shape != (9,) or type(ALL[name]) in ODD
-    return name if shown else pytest.param(name, marks=pytest.mark.slow)
+def slow_if_like_others(name):
+    fast = ALL[name].shape == SHAPES[0] or type(ALL[name]) in SAMPLERS
+    return name if fast else pytest.param(name, marks=pytest.mark.slow)
 
 
-@pytest.fixture(scope="module", params=[slow_if_odd(name) for name in ALL])
+@pytest.fixture(scope="module", params=[slow_if_like_others(name) for name in ALL])
 def name(request):
     return request.param
 

@@ -98,7 +98,8 @@ def mypy(folder):
     """What mypy says, in the same form."""
     files = [path.name for path in folder.glob("*.py") if path.name != "signatures.py"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", ".mypy", *files],
+        # What it knows of the package and its dependencies is kept in the clone for the next time.
+        [sys.executable, "-m", "mypy", "--cache-dir", str(ROOT / ".cache" / "mypy"), *files],
         cwd=folder,
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
         capture_output=True,
