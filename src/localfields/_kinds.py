@@ -82,13 +82,14 @@ class Number(Kind):
             return "finite"
         if self.low == 0 and self.high == math.inf:
             return "zero or positive" if self.closed else "positive"
-        word, other = ("at least", "at most") if self.closed else ("above", "below")
-        ends = [f"{word} {self.low:g}"] if self.low > -math.inf else []
-        ends += [f"{other} {self.high:g}"] if self.high < math.inf else []
+        above, below = ("at least", "at most") if self.closed else ("above", "below")
+        ends = [f"{above} {self.low:g}"] if self.low > -math.inf else []
+        ends += [f"{below} {self.high:g}"] if self.high < math.inf else []
         return " and ".join(ends)
 
     def check(self, name: str, value: Any) -> Any:
         """Return a float, or a float64 array for a sweep."""
+        # Inside compiled code a value has no number to check; it was checked where it was made.
         if isinstance(value, Tracer):
             return value
         try:

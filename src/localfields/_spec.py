@@ -248,6 +248,8 @@ def _initializer(cls: type[Spec]) -> Callable[..., None]:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         for name, value in _bind(cls, args, kwargs).items():
             setattr(self, name, value)
+        # A table of a swept value is one table per member, stacked: `num_members` sees the numbers
+        # that have just been set.
         for field in dataclasses.fields(cls):
             if "derive" in field.metadata:
                 make, count = field.metadata["derive"], num_members(self)
@@ -390,7 +392,7 @@ def swept_leaves(value: Any) -> Any:
         for step in path[:-1]:
             parent = getattr(parent, step.name) if hasattr(step, "name") else parent[step.idx]
         metadata = parent.__dataclass_fields__[path[-1].name].metadata
-        if "derive" in metadata:
+        if "derive" in metadata:  # made from all numbers of its owner, whichever of them is swept
             return num_members(parent) is not None
         return isinstance(metadata["declaration"].kind, Number) and np.ndim(leaf) == 1
 

@@ -16,10 +16,10 @@ import numpy as np
 import scipy.special
 
 Value = TypeVar("Value", covariant=True)
-Given = TypeVar("Given", contravariant=True)
+Accepted = TypeVar("Accepted", contravariant=True)
 
 
-class Field(Generic[Value, Given]):
+class Field(Generic[Value, Accepted]):
     """Annotates a declared field whose constructor argument is of a wider type than its value.
 
     `shape: Field[tuple[int, ...], int | Sequence[int]]` holds a tuple, and `Ising(40)` is legal.
@@ -31,7 +31,7 @@ class Field(Generic[Value, Given]):
 
         def __get__(self, instance: object, owner: Any = None) -> Value: ...
 
-        def __set__(self, instance: Any, value: Given) -> None: ...
+        def __set__(self, instance: Any, value: Accepted) -> None: ...
 
 
 # Accepted for a number that can be swept, a whole number (1e4, too), a lattice, and an array.

@@ -24,10 +24,10 @@ from ._types import Array, ArrayLike, Field, namespace
 from .errors import InputError, shorten, show
 
 # A dense root is one small matrix product per axis: measured faster than two FFTs up to this many
-# sites an axis.
+# sites per axis.
 LARGEST_DENSE_AXIS = 160
 
-# A change of a correlation worth a warning, an axis. At ξ/N = 0.15 exp(−d²/ξ²) changes by 4.31e-6
+# A change of a correlation worth a warning, per axis. At ξ/N = 0.15 exp(−d²/ξ²) changes by 4.31e-6
 # for large N.
 NOTICEABLE = 4.4e-6
 
@@ -82,6 +82,7 @@ def filtered(eigenvalues: Any, x: Any) -> Any:
     """Multiply the trailing axes of `x` by the circulant matrix with these eigenvalues."""
     xp, _ = namespace(x, eigenvalues)
     axes = _axes(eigenvalues)
+    # x is real and the eigenvalues are even in k: half of the last axis is enough.
     half = eigenvalues[..., : eigenvalues.shape[-1] // 2 + 1]
     half = half.reshape((1,) * (x.ndim - eigenvalues.ndim) + half.shape)
     return xp.fft.irfftn(xp.fft.rfftn(x, axes=axes) * half, s=eigenvalues.shape, axes=axes)
@@ -144,7 +145,7 @@ def shifted(x: Any, by: int | Sequence[int], axes: int = 1) -> Any:
 
 
 def fourier_basis(shape: int | Sequence[int]) -> np.ndarray:
-    """The orthonormal real Fourier basis, one function a column, sorted by frequency.
+    """The orthonormal real Fourier basis, one function per column, sorted by frequency.
 
     On a ring: the constant, then cos and sin of each frequency (with the factor √(2/N) that makes
     them unit vectors), then the alternating function if N is even. On a torus: products, sorted by
@@ -175,7 +176,7 @@ def _ring_basis(n: int) -> np.ndarray:
     x = np.arange(n)
     columns = [np.full(n, 1 / math.sqrt(n))]
     for k in range(1, (n + 1) // 2):
-        phase = 2 * np.pi * ((k * x) % n) / n
+        phase = 2 * np.pi * ((k * x) % n) / n  # of small angles: cos and sin keep their digits
         columns += [math.sqrt(2 / n) * np.cos(phase), math.sqrt(2 / n) * np.sin(phase)]
     if n % 2 == 0:
         columns.append((-1.0) ** x / math.sqrt(n))
@@ -229,11 +230,11 @@ class SquaredExponential(Kernel):
     def distortion(self, shape: tuple[int, ...], xi: Any) -> float:
         """Largest change of a correlation by that, over the lattice and the values of ξ."""
         values = np.atleast_1d(np.asarray(xi, dtype=float))
-        wanted = [
+        rows = [
             (functools.reduce(np.multiply.outer, [_gaussian_row(n, x) for n in shape]), x)
             for x in values
         ]
-        return max(float(np.abs(self.correlation(shape, x) - row).max()) for row, x in wanted)
+        return max(float(np.abs(self.correlation(shape, x) - row).max()) for row, x in rows)
 
 
 class Periodized(Kernel):
@@ -275,17 +276,16 @@ KernelField = Field[Kernel, KernelLike]  # a kernel, its name, a function of d/�
 
 def _gaussian_row(n: int, xi: Any) -> Any:
     xp, _ = namespace(xi)
-    with np.errstate(
-        over="ignore"
-    ):  # far beyond a tiny ξ the exponent is −∞ and the correlation 0, as it should be
+    # Far beyond a tiny ξ the exponent is −∞ and the correlation 0, as it should be.
+    with np.errstate(over="ignore"):
         return xp.exp(-((_ring(n) / xi) ** 2))
 
 
 def positive_part(eigenvalues: Any) -> Any:
     """Cut eigenvalues at zero and rescale so that the variance is exactly one."""
     xp, _ = namespace(eigenvalues)
-    kept = xp.maximum(eigenvalues, 0)
-    return kept / kept.mean()
+    nonnegative = xp.maximum(eigenvalues, 0)
+    return nonnegative / nonnegative.mean()  # the variance of a site is the mean eigenvalue
 
 
 def normalize_kernel(given: dict[str, Any]) -> dict[str, Any]:
@@ -366,8 +366,8 @@ def check_row(name: str, row: np.ndarray, shape: tuple[int, ...]) -> None:
 def colored(white: Any, kernel: Kernel, shape: tuple[int, ...], xi: Any) -> Any:
     """Turn independent unit normals (num, *shape) into normals with the kernel's correlation.
 
-    Small separable lattices take one dense root an axis, the others two FFTs: O(N log N) a draw,
-    and nothing of size N² on a torus.
+    Small separable lattices take one dense root per axis, the others two FFTs: O(N log N) per
+    sample, and nothing of size N² on a torus.
     """
     xp, _ = namespace(white)
     spectra = kernel.spectra(shape, xp.asarray(xi, dtype=white.dtype))
@@ -378,8 +378,9 @@ def colored(white: Any, kernel: Kernel, shape: tuple[int, ...], xi: Any) -> Any:
         return white
     if separable:
         values = spectra[0]
-        for other in spectra[1:]:
-            values = values[..., None] * other.reshape((1,) * values.ndim + other.shape)
+        for along_axis in spectra[1:]:  # an outer product, one axis after another
+            ones = (1,) * values.ndim
+            values = values[..., None] * along_axis.reshape(ones + along_axis.shape)
         spectra = [values]
     return filtered(xp.sqrt(spectra[0]), white).astype(white.dtype)
 

@@ -11,8 +11,8 @@ import pytest
 from bokeh.palettes import Viridis256
 
 from localfields.app.diagram import Cell, Diagram, cell_limits
+from localfields.app.heatmap import HeatMap, cell_link, cell_table, ipr_text, theory_text
 from localfields.app.limits import Limits
-from localfields.app.phase import HeatMap, cell_link, cell_table, ipr_text, theory_text
 from localfields.app.state import from_query
 from localfields.plots._style import GRAY, ORANGE
 

@@ -305,7 +305,7 @@ def test_no_words_of_the_page_overlap(name, asked):
         len(task.shape) == 1
     )
     names = [text.get_text() for text in ipr.get_legend().get_texts()]
-    assert {"ends localized", "ends otherwise", "localized from here"} <= set(names)
+    assert {"ends localized", "ends otherwise", "localization threshold"} <= set(names)
     assert localized_from(task.size) in [line.get_ydata()[0] for line in ipr.lines]
     kurtosis = task.stimuli[-1].marginal().excess_kurtosis
     told = law.get_title().split()[-1].replace("−", "-").replace("∞", "inf")

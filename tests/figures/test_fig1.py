@@ -65,7 +65,7 @@ def test_ratios_are_in_units_of_the_threshold(results, figure):
     np.testing.assert_allclose([edges[0], edges[-1]], [values.min(), values.max()])
     counts = [patch.get_height() for patch in histogram.patches]
     np.testing.assert_array_equal(counts, np.histogram(values, 30)[0])
-    assert upright(histogram) == 1 and set(legend(histogram)) == {"localized from here"}
+    assert upright(histogram) == 1 and set(legend(histogram)) == {"localization threshold"}
 
     curves = lines(history, style="-")
     found = ipr(committee.weights[0].reshape(*committee.weights.shape[1:3], 256)) / (4 / 258)

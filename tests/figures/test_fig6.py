@@ -71,7 +71,7 @@ def over_time_or_once(ax):
 def test_every_field_of_every_seed_has_its_ratio(results, figure):
     (ax,) = figure.subfigs[1].axes
     assert ticks(ax.yaxis) == ([0, -1, -2], [LIGHT, HEAVY, ICA]) and ax.get_xscale() == "log"
-    assert upright(ax, "black", "--") == 4 / 42 and list(legend(ax)) == ["localized from here"]
+    assert upright(ax, "black", "--") == 4 / 42 and list(legend(ax)) == ["localization threshold"]
     for place, (name, color) in enumerate(((LIGHT, ORANGE), (HEAVY, BLUE), (ICA, GREEN))):
         run = results[name]
         rows = lines(ax, color)

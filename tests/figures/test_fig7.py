@@ -101,7 +101,7 @@ def test_ratios_are_colored_by_the_sign_of_the_second_layer(drawn_rows):
     assert legend(drawn_rows[0][0][4]) == {
         "second layer all positive": ORANGE.lower(),
         "second layer mixed": BLUE.lower(),
-        "localized from here": "#000000",
+        "localization threshold": "#000000",
     }
 
 

@@ -32,7 +32,7 @@ def test_ratios_are_colored_by_how_their_fields_end(ax):
     assert legend(ax) == {
         "ends localized": LOCALIZED.lower(),
         "ends otherwise": EXTENDED.lower(),
-        "localized from here": "#000000",
+        "localization threshold": "#000000",
     }
     assert ax.get_xlim() == (0, 100) and ax.get_xscale() == "linear"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("flow time", "inverse participation ratio")

@@ -179,7 +179,8 @@ def test_where_it_applies():
     assert not fused.applies(task(loss="cross-entropy"), neuron())
     rings = [lf.stimuli.Ising(RING, coupling=coupling) for coupling in (0.3, 0.7)]
     tori = [lf.stimuli.NLGP((4, 6), xi=xi) for xi in (0.5, 0.6)]
-    for others in (rings, tori):
+    moved = [lf.stimuli.Gaussian(RING, xi=xi, offset=0.1) for xi in (0.5, 0.6)]
+    for others in (rings, tori, moved):
         assert not fused.applies(lf.Discrimination(*others), neuron())
 
 

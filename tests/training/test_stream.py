@@ -40,7 +40,7 @@ def where(request, monkeypatch):
     if request.param == "file":
         monkeypatch.setattr(room, "LARGEST_HELD", 2 * SITES * 8)
         monkeypatch.setattr(room, "POOL", 2 * SITES * 8)
-        monkeypatch.setattr(stream, "WINDOW", 3 * BATCH * SITES * 8)
+        monkeypatch.setattr(stream, "WINDOW_BYTES", 3 * BATCH * SITES * 8)
     room._KNOWN.clear()
     yield request.param
     room._KNOWN.clear()
@@ -120,7 +120,7 @@ def test_file_and_memory_give_one_run(tmp_path, monkeypatch):
     held = trained(task(), "epochs", learning_rate=0.05)
     for name in ("LARGEST_HELD", "POOL"):
         monkeypatch.setattr(room, name, 5 * SITES * 8)
-    monkeypatch.setattr(stream, "WINDOW", BATCH * SITES * 8)
+    monkeypatch.setattr(stream, "WINDOW_BYTES", BATCH * SITES * 8)
     room._KNOWN.clear()
     files = task()
     assert all(one.streamed for one in files.stimuli)

@@ -17,7 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-CHUNK = 2**21  # numbers in the largest array of a batch: 16 MB, which stays near the processor
+CHUNK_NUMBERS = (
+    2**21
+)  # numbers in the largest array of a batch: 16 MB, which stays near the processor
 # A column that is this much shorter without the others is none: a sine at the highest frequency.
 RANK = 1e-6
 NUM_STARTS = 4  # starts that are followed at all: those nearest to the field
@@ -110,7 +112,7 @@ def fit(
         starts, low, high = (np.take_along_axis(x, best, axis=0) for x in (starts, low, high))
     count, num, width = starts.shape
     columns = model.columns(starts[0, :1]).shape[2]
-    size = max(1, CHUNK // (target.shape[1] * count * max(columns, width)))
+    size = max(1, CHUNK_NUMBERS // (target.shape[1] * count * max(columns, width)))
     parts = []
     for i in range(0, num, size):
         rows = slice(i, i + size)
@@ -131,7 +133,7 @@ def fit(
 
 
 def _costs(model: Model, target: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-    size = max(1, CHUNK // (target.shape[1] * parameters.shape[1]))
+    size = max(1, CHUNK_NUMBERS // (target.shape[1] * parameters.shape[1]))
     rows = (slice(i, i + size) for i in range(0, len(target), size))
     return np.concatenate([_project(model, target[r], parameters[r]).cost for r in rows])
 

@@ -13,9 +13,9 @@ from .metrics import metric
 from .shape import position
 
 ANGLES = 72  # directions looked at; the tuning curve of a field on twenty sites has no finer detail
-STEPS = 48  # frequencies looked at, before the best is refined
-ROUNDS = 12  # of refinement, each of which halves the step
-CHUNK = 256  # fields at a time
+NUM_FREQUENCIES = 48  # frequencies looked at, before the best is refined
+HALVINGS = 12  # of the step, to refine the best
+CHUNK_FIELDS = 256  # fields at a time
 SUBFIELD = 0.25  # of the largest weight: what is weaker belongs to no subfield
 
 
@@ -89,7 +89,8 @@ def tuning(fields: Any, axes: int = 2) -> Tuning:
         )
     batch = read_fields(fields, axes, least=4)
     parts = [
-        _tuned(batch.values[start : start + CHUNK]) for start in range(0, len(batch.values), CHUNK)
+        _tuned(batch.values[start : start + CHUNK_FIELDS])
+        for start in range(0, len(batch.values), CHUNK_FIELDS)
     ]
     return Tuning(*(batch.back(np.concatenate(column)) for column in zip(*parts, strict=True)))
 
@@ -98,7 +99,7 @@ def _tuned(values: np.ndarray) -> tuple[np.ndarray, ...]:
     """Frequency, direction, selectivity, phase and bandwidth of fields (field, height, width)."""
     flat, places, off = _centered(values)
     low, high = 1 / min(values.shape[1:]), 0.5
-    radii, angles = np.linspace(low, high, STEPS), np.pi * np.arange(ANGLES) / ANGLES
+    radii, angles = np.linspace(low, high, NUM_FREQUENCIES), np.pi * np.arange(ANGLES) / ANGLES
     all_radii, all_angles = (x.ravel() for x in np.meshgrid(radii, angles, indexing="ij"))
     # Transforms at wave vectors that are the same for all fields: two products of matrices.
     turn = places.T @ (2 * np.pi * all_radii * np.stack([np.cos(all_angles), np.sin(all_angles)]))
@@ -145,7 +146,7 @@ def _refined(
 ) -> Any:
     """The largest response near the best of the grid, by halving the grid's steps."""
     around = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
-    for halving in range(1, ROUNDS + 1):
+    for halving in range(1, HALVINGS + 1):
         r = np.clip(radius[:, None] + around[:, 0] * steps[0] / 2**halving, *ends)
         t = angle[:, None] + around[:, 1] * steps[1] / 2**halving
         best = np.abs(_transform(flat, places, r, t)).argmax(axis=1)[:, None]
@@ -157,7 +158,7 @@ def _octaves(
     flat: Any, places: Any, radius: np.ndarray, angle: np.ndarray, ends: tuple[float, float]
 ) -> np.ndarray:
     """Width at half height along the preferred direction."""
-    share = np.linspace(0, 1, 4 * STEPS + 1)
+    share = np.linspace(0, 1, 4 * NUM_FREQUENCIES + 1)
     crossings = []
     for end in ends:
         path = radius[:, None] + (end - radius[:, None]) * share

@@ -85,7 +85,7 @@ def run_sweep(
     runner = _Runner(sweep, store, on_progress)
     runner.prepare()
     try:
-        runner.save()
+        runner.save()  # now, too: whoever looks while it runs, or after a crash, finds the sweep
         if runner.waiting and cluster is None:
             runner.run_here(cancel)
         elif runner.waiting and cluster is not None:
@@ -106,7 +106,7 @@ def stored_points(sweep: Sweep, store: Store) -> int:
     waiting, count = sweep.ensembles(), 0
     while waiting:
         ensemble = waiting.pop()
-        with contextlib.suppress(InputError):
+        with contextlib.suppress(InputError):  # values that do not fit together have no digest
             if ensemble.digest in store:
                 count += len(ensemble.points)
                 continue
@@ -133,6 +133,7 @@ class _Runner:
     def prepare(self) -> None:
         """Make every ensemble, and see which are stored; values that do not fit together fail."""
         self.waiting = self._unstored(self.sweep.ensembles())
+        # A single mistake in a sweep is a failed point; if every point has it, it is in the sweep.
         if not self.waiting and not self.parts and self.failures:
             raise InputError(self.failures[0].message)
 
@@ -163,7 +164,7 @@ class _Runner:
 
     def finish(self, ensemble: Ensemble, report: Report) -> list[Ensemble]:
         """Note how an ensemble ended; returns what must be run in its place."""
-        more = []
+        retries: list[Ensemble] = []
         if report.end == "done" and ensemble.digest not in self.store:
             message = (
                 f"A worker has stored it elsewhere than in {self.store.path}. "
@@ -175,11 +176,11 @@ class _Runner:
         elif report.end == "cancelled":
             self.stopped = "cancelled"
         elif report.end == "divide":
-            more = self._unstored(self._divide(ensemble, report.message))
+            retries = self._unstored(self._divide(ensemble, report.message))
         else:
             self.failures.append(Failure(ensemble.points, report.message))
         self.report()
-        return more
+        return retries
 
     def run_here(self, cancel: Callable[[], bool] | None) -> None:
         """One after another, in this process."""
@@ -225,8 +226,8 @@ class _Runner:
                     raise self._lost(client) from None
                 except Exception as error:  # a worker that died several times
                     report = Report(ensemble.digest, "failed", describe_error(error))
-                for more in submit(self.finish(ensemble, report)):
-                    queue.add(more)
+                for retry in submit(self.finish(ensemble, report)):
+                    queue.add(retry)
                 if cancel is not None and running and cancel():
                     self.stopped = "cancelled"
                     break

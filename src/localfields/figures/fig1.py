@@ -68,7 +68,7 @@ def draw(results: Results) -> Any:
 
     ax = axes[1, 0]
     ax.hist(ratio(ica), bins=30, color=ORANGE)
-    ax.axvline(1, color="black", ls="--", lw=1, label="localized from here")
+    ax.axvline(1, color="black", ls="--", lw=1, label="localization threshold")
     ax.set_xlim(left=0)
     ax.locator_params(axis="y", integer=True, nbins=5)
     xlabel = "inverse participation ratio, in units of the threshold"

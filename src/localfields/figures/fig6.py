@@ -71,7 +71,7 @@ def _draw_ratios(figure: Any, results: Results) -> None:
             height = -place + 0.7 * ((member + 0.5) / len(values) - 0.5)
             spread_out = height + generator.uniform(-0.02, 0.02, row.size)
             ax.plot(row, spread_out, "o", ms=3, mew=0, color=color, alpha=0.7)
-    ax.axvline(localized_from(SITES), color="black", ls="--", lw=1, label="localized from here")
+    ax.axvline(localized_from(SITES), color="black", ls="--", lw=1, label="localization threshold")
     ax.set_yticks([0, -1, -2], (*MODELS, ICA))
     ax.set_xscale("log")
     ax.set_xlim(1 / SITES, 1)

@@ -146,7 +146,7 @@ def _draw_ratios(ax: Any, run: Trajectory, legend: bool) -> None:
         ax.plot(ratios.T, rows, "o", ms=2.5, mew=0, color=color, alpha=0.8)
         ax.plot([], [], "o", ms=3, mew=0, color=color, label=name)
     line, height = [localized_from(SITES)] * 2, [-1, run.num_members]
-    ax.plot(line, height, color="black", ls="--", lw=1, label="localized from here")
+    ax.plot(line, height, color="black", ls="--", lw=1, label="localization threshold")
     ax.set_xlim(0, 0.25)
     ax.set_ylim(-1, (1.6 if legend else 1.0) * run.num_members)
     ax.set_yticks([])

@@ -71,7 +71,7 @@ def ipr(
                 alpha=opacity,
                 label=None if place else label,
             )
-    axes.axhline(threshold, color="black", ls="--", lw=1, label="localized from here")
+    axes.axhline(threshold, color="black", ls="--", lw=1, label="localization threshold")
     axes.set_ylim(0, min(1.02, 1.1 * max(float(np.nanmax(ratios, initial=0.0)), 2 * threshold)))
     if math.isfinite(onset):
         label = f"onset, median {onset:.3g}"

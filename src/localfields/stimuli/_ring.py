@@ -23,10 +23,10 @@ MOST_IN_HALVES = 44  # sites: two lists of four million
 
 # Up to here states are summed one by one: single states matter, and no window resolves them.
 MOST_SUMMED = 20
-TIE = 64 * np.finfo(np.float64).eps  # of ‖w‖₁: a sum that would be zero without rounding
+TIE_TOLERANCE = 64 * np.finfo(np.float64).eps  # of ‖w‖₁: a sum that would be zero without rounding
 
-# The window falls to e^(−18)·19 at the last frequency; it smooths sgn over WINDOW·‖w‖₁/(2πM).
-WINDOW = 6.0
+# The window falls to e^(−18)·19 at the last frequency; it smooths sgn over WINDOW_WIDTH·‖w‖₁/(2πM).
+WINDOW_WIDTH = 6.0
 MOST_FREQUENCIES = 16384
 
 # On an odd ring with J < 0 the partition function is a difference of nearly equal numbers, which
@@ -93,7 +93,7 @@ def meet_in_the_middle_response(w: Any, coupling: float) -> np.ndarray:
     bonds = scipy.special.expit([2 * coupling, -2 * coupling])
     cut = w.size // 2
     halves = [_half(w[:cut], bonds), _half(w[cut:], bonds)]
-    tie = TIE * np.abs(w).sum()
+    tie = TIE_TOLERANCE * np.abs(w).sum()
     parts, total = zip(
         *(_facing(halves[k], halves[1 - k], bonds, tie) for k in (0, 1)), strict=True
     )
@@ -179,9 +179,9 @@ def ising_response(w: jax.Array, coupling: Any, num_frequencies: int = 256) -> j
         [1.    0.604 0.365]
     """
     n = np.arange(num_frequencies) + 0.5
-    y = 0.5 * (WINDOW * n / num_frequencies) ** 2
+    y = 0.5 * (WINDOW_WIDTH * n / num_frequencies) ** 2
     weights = np.exp(-y) * (1 + y) / (np.pi * n)
-    room = 2 * np.pi - 6.5 * WINDOW / num_frequencies
+    room = 2 * np.pi - 6.5 * WINDOW_WIDTH / num_frequencies
     # Divided by the largest entry first: sums of entries near the end of the floating-point range
     # would overflow.
     largest = jnp.max(jnp.abs(w))
@@ -312,6 +312,6 @@ def ising_kurtosis(fields: np.ndarray, coupling: float) -> np.ndarray:
     totals = np.einsum("dabf,ba->df", state, matrix)
     second, fourth = 2 * totals[2] / totals[0], 24 * totals[4] / totals[0]
     # A variance that is rounding of ‖w‖₁² is none: its fourth moment is rounding, too.
-    varies = second > TIE * np.abs(rows).sum(axis=1) ** 2
+    varies = second > TIE_TOLERANCE * np.abs(rows).sum(axis=1) ** 2
     kurtosis = np.where(varies, fourth, np.nan) / np.where(varies, second, 1.0) ** 2 - 3
     return kurtosis.reshape(fields.shape[:-1])

@@ -66,6 +66,14 @@ class Stimulus(Spec):
         return False
 
     @property
+    def gaussian_copula(self) -> bool:
+        """Whether X_i = T(Z_i): Z a stationary Gaussian colored by the fields `kernel` and `xi`.
+
+        T is the map of `marginal()` from a normal. The fused kernel serves such stimuli.
+        """
+        return False
+
+    @property
     def size(self) -> int:
         """Number of sites, N."""
         return math.prod(self.shape)

@@ -32,6 +32,11 @@ from .base import KERNEL, LATTICE, LENGTHSCALE, Colored, Stimulus
 class GaussianCopula(Colored):
     """X_i = T(Z_i): a stationary Gaussian Z and an increasing map T that sets the marginal."""
 
+    @property
+    def gaussian_copula(self) -> bool:
+        """By definition."""
+        return True
+
     @abc.abstractmethod
     def marginal(self) -> Marginal:
         """Exact distribution of one coordinate; it may be made from traced fields."""

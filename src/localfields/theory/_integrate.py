@@ -96,6 +96,7 @@ class EnsembleIntegrator:
         count = len(params["weights"])
         begin = np.broadcast_to(np.asarray(begin, np.float64), (count,))
         times = np.broadcast_to(times, (count, np.shape(times)[-1]))
+        # Chunks of about equal size: 33 members are 17 and 16, not 32 and 1 with 31 copies.
         size = math.ceil(count / math.ceil(count / CHUNK_MEMBERS))
         chosen = np.arange(count) if only is None else np.flatnonzero(only)
 
@@ -155,6 +156,7 @@ class EnsembleIntegrator:
             last = stages[-1]
             params = {name: values[:, -1] for name, values in last.series.items()}
             stage = self(stage_times, params, begin, moving)
+            # Members at rest were not integrated: their fields are repeated, the rest is nan.
             stage.loss[~moving] = last.loss[~moving, -1:]
             stage.speed[~moving] = last.speed[~moving, -1:]
             stages.append(stage)
@@ -220,11 +222,12 @@ class EnsembleIntegrator:
             unresolved = ever & ~always & (end - begin > EVENT_TOLERANCE * end)
             if not unresolved.any():
                 break
+            # Point j of the grid is record j − 1; point 0 is the left end, known already.
             moved = rows[last > 0]
             for name, values in records.series.items():
                 left[name] = left[name].copy()
                 left[name][moved] = values[moved, last[moved] - 1]
-            left_holds = np.zeros((count, 1), bool)
+            left_holds = np.zeros((count, 1), bool)  # that is what made it the left end
             inner = begin[:, None] + (end - begin)[:, None] * fractions
             records = self(inner, left, begin, unresolved)
         return np.where(ever, np.where(always, 0.0, end), np.nan)
@@ -282,7 +285,7 @@ def is_stiff(flow: Any, swept: bool, params: Params, end: float) -> bool:
         return False
     first = jax.tree.map(lambda leaf: leaf[0], params)
     rate = _largest_rate(jax.tree.map(lambda leaf: leaf[0], flow) if swept else flow, first)
-    return float(rate) * end / 3 > MAX_EXPLICIT_STEPS
+    return float(rate) * end / 3 > MAX_EXPLICIT_STEPS  # Tsit5 is stable up to rate · step ≈ 3
 
 
 @jax.jit

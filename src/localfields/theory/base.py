@@ -37,7 +37,7 @@ class Covariance(eqx.Module):
 
     def __call__(self, w: jax.Array) -> jax.Array:
         """Σ w, for w of shape (size,)."""
-        if self.values.shape == (w.size, w.size):
+        if self.values.shape == (w.size, w.size):  # a spectrum has at most w.size numbers
             return self.values @ w
         return filtered(self.values, w.reshape(self.shape)).ravel()
 
@@ -168,6 +168,7 @@ class NeuronTheory(Theory):
         """One ReLU neuron; of classes with label zero the covariance is enough."""
         if reason := not_a_neuron(type(self).__name__, task, network):
             return not_covered(reason)
+        # A class with label 0 enters the loss by wᵀΣ_c w alone: f_c is not needed.
         coverages = [self.covers_class(stimulus) for stimulus in labelled_stimuli(task)]
         for coverage in coverages:
             if not coverage:
@@ -198,6 +199,7 @@ def neuron_flow(
     """
     labels, priors = task.targets()[:, 0], task.priors
     mean = sum(p * values for p, values in zip(priors, covariances, strict=True))
+    # Theory is float64, whatever the caller's JAX computes in.
     with jax.enable_x64(True):
         pulled = [c for c, label in enumerate(labels) if label != 0]
         return NeuronFlow(

@@ -141,10 +141,11 @@ def follow_flow(
     series = {name: np.asarray(values) for name, values in records.series.items()}
     count = len(start["weights"])
     weights = series["weights"].reshape(count, -1, *axes)
-    # A member that failed reports the first record that it did not reach.
+    # A member that failed reports the first record that it did not reach; diffrax fills those
+    # with inf.
     reached = np.isfinite(weights.reshape(*weights.shape[:2], -1)).all(axis=2).sum(axis=1)
     return Trajectory(
-        steps=np.arange(np.shape(times)[-1]),
+        steps=np.arange(np.shape(times)[-1]),  # a flow has no steps: its records are counted
         times=np.asarray(times),
         initial=np.asarray(start["weights"]).reshape(count, *axes),
         final=weights[:, -1],
@@ -209,6 +210,7 @@ def initial_state(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Initial parameters of every member and their number, sampled in `train`'s precision."""
     given = None if initial is None else given_fields(initial, network.hidden, task.shape)
+    # One field given for all members says nothing of their number.
     several = None if given is None or len(given) == 1 else len(given)
     count = count_members(task, network, seed, members, {"`initial`": several})
     sampled = initial_params(task, network, seed, count)

@@ -178,13 +178,17 @@ def update_member(
     task, network, extra = model
     if program.schedule is not None:
         rate = rate * program.schedule(step)
-    draw = step if program.in_order else jax.random.fold_in(key, step)
-    _, gradient = program.estimate(task, network, extra, member.params, draw, program.counts)
+    # The samples of a step depend on the key and the step alone, so that a run that resumes, or is
+    # divided into other chunks, has the same ones.
+    source = step if program.in_order else jax.random.fold_in(key, step)
+    _, gradient = program.estimate(task, network, extra, member.params, source, program.counts)
     transform = program.transform()
     if transform is None:
         change, optimizer_state = jax.tree.map(lambda g: -g, gradient), None
     else:
         change, optimizer_state = transform.update(gradient, member.optimizer_state, member.params)
+    # What optax's optimizers return is proportional to the learning rate. Multiplied here, it is a
+    # traced number, and rates can be swept without compiling again.
     params = jax.tree.map(lambda p, c: p + (rate * c).astype(p.dtype), member.params, change)
 
     # A member whose weights explode, or are no numbers any more, stays where it last was: its
@@ -241,7 +245,8 @@ def advance(program: Program, setting: Setting, state: State, steps: Any) -> Sta
 def observe(view: View, setting: Setting, params: Params, step: jax.Array) -> dict[str, jax.Array]:
     """One record of every member."""
     TRACES["observe"] += 1
-    # A number that no step has, so that held-out samples are never those of training.
+    # A number that no step has, so that held-out samples are never those of training. Every record
+    # has samples of its own: its error then averages out over a trajectory.
     held_out = jax.random.fold_in(jax.random.fold_in(setting.shared_key, 2**31 - 1), step)
 
     def observe_member(swept: Any, params: Params) -> dict[str, jax.Array]:
@@ -254,6 +259,7 @@ def observe(view: View, setting: Setting, params: Params, step: jax.Array) -> di
         }
         if "loss" in view.quantities and view.exact:
             record["loss"] = extra(params)[0]
+        # Held-out samples are drawn only where a quantity needs them.
         if "accuracy" in view.quantities or ("loss" in view.quantities and not view.exact):
             samples = draw_classes(task, held_out, view.counts)
             fields = [preactivations(task, network, params, x) for x in samples]

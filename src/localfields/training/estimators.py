@@ -47,6 +47,7 @@ def mean_loss(
     task: Discrimination, network: Network, params: Params, fields: list[jax.Array]
 ) -> jax.Array:
     """Loss over classes with the given preactivations, each (…, K or what the network needs)."""
+    # A mean per class, times the exact probability: the rounded counts of a batch would bias it.
     targets = jnp.asarray(task.targets(), fields[0].dtype)
     total = task.penalty(params["weights"])
     for c, prior in enumerate(task.priors):
@@ -123,7 +124,7 @@ def orbit(
     def loss(params: Params) -> jax.Array:
         projections = network.projections(params, task.shape)
         fields = [all_shifts(projections, x, task.shape) for x in samples]
-        negated = [-h for h in fields]
+        negated = [-h for h in fields]  # of −X; biases and readout make the two losses differ
         return 0.5 * (
             mean_loss(task, network, params, fields) + mean_loss(task, network, params, negated)
         )
@@ -187,8 +188,10 @@ def _response(
     h, pull = jax.vjp(lambda w: all_shifts(w, x, row.shape), weights)
     variance = jnp.vdot(weights, back)
     smallest = SMALLEST_VARIANCE * row.ravel()[0] * jnp.vdot(weights, weights)
+    # The smallest number keeps a field of zeros from dividing by zero.
     square = jnp.maximum(variance, smallest) + jnp.finfo(h.dtype).tiny
     multiple = trust * math.sqrt(2 / math.pi) / jnp.sqrt(square)
+    # The transpose of w ↦ h is the sum of c X over all shifts and samples, with coefficients c.
     (across,) = pull((jnp.sign(h) - multiple * h) / (2 * h.size))
     along = (1 - trust / 2) * (jnp.mean(h**2) - variance) / square
     return across + 0.5 * multiple * (1 + along) * back
@@ -257,6 +260,8 @@ def exact_extra(task: Discrimination, network: Network) -> Any:
 def class_counts(task: Discrimination, batch: int, name: str = "batch") -> tuple[int, ...]:
     """Samples of each class in a batch: proportions, rounded to add up with no class empty."""
     ideal = np.asarray(task.priors) * batch
+    # 1e-9: a third of 300 may be 99.999… in floating point. What is left over goes to the classes
+    # with the largest remainders.
     counts = np.floor(ideal + 1e-9).astype(int)
     for c in np.argsort(counts - ideal)[: batch - counts.sum()]:
         counts[c] += 1

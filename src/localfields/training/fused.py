@@ -27,7 +27,6 @@ from ..lattice import matrix, row_of
 from ..marginals import Algebraic, ErfNormal, Marginal, Normal
 from ..networks import Network, SingleNeuron
 from ..networks.base import Params
-from ..stimuli.gaussian import GaussianCopula
 from ..tasks import Discrimination
 
 # Cipher blocks for each site and program, which make twice as many samples: the rows of one matrix
@@ -165,8 +164,11 @@ def applies(task: Discrimination, network: Network, members: int = 1) -> bool:
         and task.size <= MAX_SITES
         and members <= MAX_MEMBERS
         and all(
-            isinstance(s, GaussianCopula) and s.sign_symmetric and _as_numbers(s.marginal())
-            for s in task.stimuli
+            # A mean added after the map, as `Gaussian` may have one, is not sign symmetric.
+            stimulus.gaussian_copula
+            and stimulus.sign_symmetric
+            and _as_numbers(stimulus.marginal())
+            for stimulus in task.stimuli
         )
     )
 
@@ -204,9 +206,9 @@ def _block(
             losses, pull = difference * difference, 2 * difference * slope
         else:
             losses, pull = jnp.abs(difference), jnp.sign(difference) * slope
-        draw = 2 * (first + jax.lax.broadcasted_iota(jnp.int32, (ROWS,), 0)) + half
-        cost += jnp.where(draw < count, losses, 0.0)
-        total += jax.lax.broadcast_in_dim(jnp.where(draw < count, pull, 0.0), shape, (0,)) * x
+        sample = 2 * (first + jax.lax.broadcasted_iota(jnp.int32, (ROWS,), 0)) + half
+        cost += jnp.where(sample < count, losses, 0.0)
+        total += jax.lax.broadcast_in_dim(jnp.where(sample < count, pull, 0.0), shape, (0,)) * x
     return jnp.sum(total, axis=0), cost
 
 

@@ -86,6 +86,8 @@ class Loop:
         first = len(self.records) - 1
         poll_interval = POLL_INTERVAL if self.poll_interval is None else self.poll_interval
         checkpoint_interval = CHECKPOINT_INTERVAL
+        # Writing the records of a long run may take seconds: saving at most one part in
+        # CHECKPOINT_SHARE of the time keeps checkpoints from slowing the run down.
         began = polled = saved = time.perf_counter()
         # How the run ends at the record reached last; empty while it does not.
         ending = "finished" if first == len(self.steps) - 1 else ""
@@ -128,6 +130,7 @@ class Loop:
         old, new = (
             np.asarray(state.members.params["weights"], np.float64) for state in (before, after)
         )
+        # A member that failed does not move any more, and counts as at rest.
         moved, length = (np.sqrt((field**2).sum(axis=(1, 2))) for field in (new - old, new))
         return "at rest" if np.all(moved <= self.stop_tol * span * length) else ""
 
@@ -151,6 +154,7 @@ class Loop:
 
     def _save(self, state: State) -> None:
         assert self.checkpoint is not None
+        # Leaves by their number, not a pickle: a checkpoint must be safe to load from anywhere.
         arrays = {"run": np.array(self.run_digest)}
         for place, leaf in enumerate(jax.tree.leaves(state)):
             arrays[f"state_{place}"] = np.asarray(leaf)

@@ -21,7 +21,7 @@ from ..stimuli.samples import Rows
 from ..tasks import Discrimination
 from .engine import Program, Setting, State
 
-WINDOW = 2**26  # bytes of the rows of one window
+WINDOW_BYTES = 2**26  # bytes of the rows of one window
 
 
 @dataclasses.dataclass
@@ -50,7 +50,7 @@ class Stream:
         """Steps of one window."""
         numbers = len(self.seeds) * sum(self.counts) * self.task.size
         bytes_per_step = numbers * np.dtype(working_dtype()).itemsize
-        return max(1, min(self.max_steps, WINDOW // bytes_per_step))
+        return max(1, min(self.max_steps, WINDOW_BYTES // bytes_per_step))
 
     def _stimulus(self, c: int) -> Rows:
         stimulus = self.task.stimuli[c]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -45,7 +46,7 @@ from .estimators import (
     orbit_extra,
 )
 from .loop import Checkpointer, Loop, Progress
-from .stream import make_stream
+from .stream import Stream, make_stream
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "nadam", "adabelief")
 MAX_RECORD_BYTES = 4e9
@@ -115,6 +116,7 @@ def train(
         >>> run.weights.shape
         (3, 3, 1, 12)
     """
+    # Check. What can be wrong is found here, before anything is compiled.
     record = Record() if record is None else record
     steps, batch = Count(high=10**9).check("steps", steps), Count(high=10**9).check("batch", batch)
     seed = Seeds().check("seed", seed)
@@ -125,22 +127,19 @@ def train(
     count = count_members(task, network, seed, members, rates)
     check_estimator(task, estimator)
 
-    # What is compiled, and the numbers it is given.
-    counts = class_counts(task, batch)
-    stream = make_stream(task, counts, seed, count, estimator, record.every)
-    estimate, extra, extra_swept = choose_estimate(task, network, estimator, count)
-    program = Program(
-        estimate=estimate if stream is None else in_order,
-        counts=counts,
-        shared=estimator in ("shared", "epochs"),
-        one_by_one=jax.default_backend() == "cpu",
-        optimizer=_check_optimizer(optimizer),
+    # Build the program, the numbers it is given, and the state it starts from.
+    ensemble = _build(
+        task,
+        network,
+        estimator=estimator,
+        batch=batch,
+        optimizer=optimizer,
         schedule=schedule,
-        in_order=stream is not None,
+        rate=rate,
+        seed=seed,
+        count=count,
+        record=record,
     )
-    held_out = class_counts(task, record.evaluate, "evaluate")
-    view = View(record.quantities, held_out, exact=estimator == "exact")
-    setting = _make_setting(task, network, extra, extra_swept, rate, seed, count)
     fields = None if initial is None else given_fields(initial, network.hidden, task.shape, count)
 
     def start_state() -> State:
@@ -148,25 +147,11 @@ def train(
         if fields is not None:
             weights = jnp.asarray(fields, working_dtype())
             params["weights"] = jnp.broadcast_to(weights, params["weights"].shape)
-        return engine_start(program, params)
-
-    def observe_state(state: State) -> dict[str, jax.Array]:
-        return _sharded(observe, count)(view, setting, state.members.params, state.step)
-
-    def advance_state(state: State, steps: int) -> State:
-        compiled = _sharded(advance, count)
-        if stream is not None:
-            return stream.advance(compiled, program, setting, state, steps)
-        return compiled(program, setting, state, steps)
+        return engine_start(ensemble.program, params)
 
     # Shapes alone: records that would not fit are refused before anything is compiled.
-    record_bytes = record.nbytes(steps, jax.eval_shape(lambda: observe_state(start_state())))
-    if record_bytes > MAX_RECORD_BYTES:
-        raise InputError(
-            f"The records of this run would take {record_bytes / 1e9:.1f} GB of memory; at most "
-            f"{MAX_RECORD_BYTES / 1e9:g} GB are allowed. Record less often, or only reductions "
-            "such as ('ipr', 'loss')."
-        )
+    shapes = jax.eval_shape(lambda: ensemble.observe(start_state()))
+    record_bytes = _check_memory(record.nbytes(steps, shapes))
     settings = {
         "learning_rate": "schedule" if schedule else np.asarray(rate).tolist(),
         "steps": steps,
@@ -184,18 +169,19 @@ def train(
         task, network, "training", settings, initial=initial, precision=working_dtype()
     )
 
-    # No steps and one record compile everything, so that the two times can be told apart.
+    # Compile. No steps and one record compile everything, so that `run_seconds` has none of it.
     clock = time.perf_counter()
     start = start_state()
-    state = advance_state(start, 0)
-    first_record = jax.block_until_ready(observe_state(state))
+    state = ensemble.advance(start, 0)
+    first_record = jax.block_until_ready(ensemble.observe(state))
     compile_seconds = time.perf_counter() - clock
 
+    # Train. Weights change inside `ensemble.advance`, which is `engine.advance`.
     clock = time.perf_counter()
     record_steps = record.at(steps)
     loop = Loop(
-        advance=advance_state,
-        observe=observe_state,
+        advance=ensemble.advance,
+        observe=ensemble.observe,
         steps=record_steps,
         times=_flow_times(np.asarray(record_steps), rate, schedule),
         stop_tol=stop_tol,
@@ -208,34 +194,14 @@ def train(
     state = loop.run(state, first_record)
     run_seconds = time.perf_counter() - clock
 
-    recorded, shape = len(loop.records), (network.hidden, *task.shape)
-    series = {
-        name: np.stack([np.asarray(record[name]) for record in loop.records], axis=1)
-        for name in first_record
+    manifest = {
+        **made_with(working_dtype()),
+        "matmul_precision": "highest",
+        "compile_seconds": compile_seconds,
+        "run_seconds": run_seconds,
+        "record_bytes": record_bytes,
     }
-    if "weights" in series:
-        series["weights"] = series["weights"].reshape(count, recorded, *shape)
-    status, failed_at = np.asarray(state.members.status), np.asarray(state.members.failed_at)
-    return Trajectory(
-        steps=np.asarray(record_steps[:recorded]),
-        times=loop.times[..., :recorded],
-        initial=np.asarray(start.members.params["weights"]).reshape(count, *shape),
-        final=np.asarray(state.members.params["weights"]).reshape(count, *shape),
-        series=series,
-        outcome=tuple(
-            Outcome(STATUS_NAMES[kind], int(step))
-            for kind, step in zip(status, failed_at, strict=True)
-        ),
-        experiment=experiment,
-        manifest={
-            **made_with(working_dtype()),
-            "matmul_precision": "highest",
-            "compile_seconds": compile_seconds,
-            "run_seconds": run_seconds,
-            "record_bytes": record_bytes,
-        },
-        stopped=loop.stopped,
-    )
+    return _to_trajectory(loop, start, state, (network.hidden, *task.shape), experiment, manifest)
 
 
 def _check_arguments(
@@ -269,6 +235,16 @@ def _check_arguments(
                 f"`{name}` must be a {kind.__name__}, such as `{example}`, got {show(value)}."
             )
     network.check_outputs(task.outputs)
+
+
+def _check_memory(record_bytes: int) -> int:
+    if record_bytes > MAX_RECORD_BYTES:
+        raise InputError(
+            f"The records of this run would take {record_bytes / 1e9:.1f} GB of memory; at most "
+            f"{MAX_RECORD_BYTES / 1e9:g} GB are allowed. Record less often, or only reductions "
+            "such as ('ipr', 'loss')."
+        )
+    return record_bytes
 
 
 def _check_schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
@@ -324,6 +300,61 @@ def choose_estimate(
     return ESTIMATORS[estimator], extra, swept
 
 
+@dataclasses.dataclass(frozen=True)
+class _Ensemble:
+    """The compiled functions of `engine.py` with the numbers of one ensemble filled in."""
+
+    program: Program
+    view: View
+    setting: Setting
+    stream: Stream | None  # of rows that come from outside the compiled program
+    count: int
+
+    def advance(self, state: State, steps: int) -> State:
+        """The state `steps` later."""
+        compiled = _sharded(advance, self.count)
+        if self.stream is not None:
+            return self.stream.advance(compiled, self.program, self.setting, state, steps)
+        return compiled(self.program, self.setting, state, steps)
+
+    def observe(self, state: State) -> dict[str, jax.Array]:
+        """One record of every member."""
+        compiled = _sharded(observe, self.count)
+        return compiled(self.view, self.setting, state.members.params, state.step)
+
+
+def _build(
+    task: Discrimination,
+    network: Network,
+    *,
+    estimator: str,
+    batch: int,
+    optimizer: Any,
+    schedule: Callable[..., Any] | None,
+    rate: Any,
+    seed: int | tuple[int, ...],
+    count: int,
+    record: Record,
+) -> _Ensemble:
+    """What is compiled (program, view), and the numbers it is given (setting)."""
+    counts = class_counts(task, batch)
+    stream = make_stream(task, counts, seed, count, estimator, record.every)
+    estimate, extra, extra_swept = choose_estimate(task, network, estimator, count)
+    program = Program(
+        estimate=estimate if stream is None else in_order,
+        counts=counts,
+        shared=estimator in ("shared", "epochs"),
+        one_by_one=jax.default_backend() == "cpu",
+        optimizer=_check_optimizer(optimizer),
+        schedule=schedule,
+        in_order=stream is not None,
+    )
+    held_out = class_counts(task, record.evaluate, "evaluate")
+    view = View(record.quantities, held_out, exact=estimator == "exact")
+    setting = _make_setting(task, network, extra, extra_swept, rate, seed, count)
+    return _Ensemble(program, view, setting, stream, count)
+
+
 def _make_setting(
     task: Discrimination,
     network: Network,
@@ -338,6 +369,7 @@ def _make_setting(
         floating = np.issubdtype(leaf.dtype, np.floating)
         return jnp.asarray(leaf, working_dtype() if floating else leaf.dtype)
 
+    # Arrays of one type throughout: a Python float is weakly typed and would be another program.
     model = jax.tree.map(to_working, (task, network, extra))
     mask = (swept_leaves(task), swept_leaves(network), jax.tree.map(lambda _: extra_swept, extra))
     swept, fixed = eqx.partition(model, mask)
@@ -353,24 +385,60 @@ def _sharded(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     devices = jax.devices()
     if len(devices) == 1 or count % len(devices):
         return function
-    each: Any = PartitionSpec("member")
-    same: Any = PartitionSpec()
-    setting = Setting(each, same, each, each, same)
-    state = State(each, same) if function is advance else each
+    divided: Any = PartitionSpec("member")
+    copied: Any = PartitionSpec()
+    # The fields of `Setting`: swept, fixed, learning_rate, keys, shared_key.
+    setting = Setting(divided, copied, divided, divided, copied)
+    state = State(divided, copied) if function is advance else divided
     mesh = Mesh(devices, ("member",))
 
     def call(static: Any, *args: Any) -> Any:
         part = functools.partial(function, static)
-        specs: Any = {"in_specs": (setting, state, same), "out_specs": state}
+        specs: Any = {"in_specs": (setting, state, copied), "out_specs": state}
         return jax.shard_map(part, mesh=mesh, check_vma=False, **specs)(*args)
 
     return jax.jit(call, static_argnums=0)
+
+
+def _to_trajectory(
+    loop: Loop,
+    start: State,
+    end: State,
+    shape: tuple[int, ...],
+    experiment: dict[str, Any],
+    manifest: dict[str, Any],
+) -> Trajectory:
+    """What a run recorded and where it ended; `shape` is that of a member's fields."""
+    recorded, count = len(loop.records), len(end.members.status)
+    series = {
+        name: np.stack([np.asarray(record[name]) for record in loop.records], axis=1)
+        for name in loop.records[0]
+    }
+    if "weights" in series:
+        series["weights"] = series["weights"].reshape(count, recorded, *shape)
+    status, failed_at = np.asarray(end.members.status), np.asarray(end.members.failed_at)
+    return Trajectory(
+        steps=np.asarray(loop.steps[:recorded]),
+        times=loop.times[..., :recorded],
+        initial=np.asarray(start.members.params["weights"]).reshape(count, *shape),
+        final=np.asarray(end.members.params["weights"]).reshape(count, *shape),
+        series=series,
+        outcome=tuple(
+            Outcome(STATUS_NAMES[kind], int(step))
+            for kind, step in zip(status, failed_at, strict=True)
+        ),
+        experiment=experiment,
+        manifest=manifest,
+        stopped=loop.stopped,
+    )
 
 
 def _flow_times(steps: np.ndarray, rate: Any, schedule: Any) -> np.ndarray:
     """Flow time of each step number: steps × learning rate, summed for a schedule."""
     if schedule is None:
         return steps * rate if np.ndim(rate) == 0 else rate[:, None] * steps[None, :]
+    # Step n has been moved by the rates of the steps 0 … n − 1; the sum in float64, since a long
+    # run adds up millions of them.
     count = max(int(steps[-1]), 1)
     rates = np.asarray(jax.vmap(schedule)(jnp.arange(count)), dtype=np.float64)
     return np.concatenate([[0.0], np.cumsum(np.broadcast_to(rates, (count,)))])[steps]

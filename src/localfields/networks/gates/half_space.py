@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...lattice import along, distance
 from .base import COPIES, Gates
 
-TIE = 64  # a projection below this many roundings of ‖v‖₁ is taken for zero
+TIE_ROUNDINGS = 64  # a projection below this many roundings of ‖v‖₁ is taken for zero
 
 
 class HalfSpaces(Gates):
@@ -51,7 +51,7 @@ class HalfSpaces(Gates):
 
 def without_rounding(h: jax.Array) -> jax.Array:
     """Projections on unit directions, with zero for those that would be zero without rounding."""
-    return jnp.where(jnp.abs(h) > TIE * jnp.finfo(h.dtype).eps, h, jnp.zeros_like(h))
+    return jnp.where(jnp.abs(h) > TIE_ROUNDINGS * jnp.finfo(h.dtype).eps, h, jnp.zeros_like(h))
 
 
 class OneProfile(HalfSpaces):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...stimuli._ring import MOST_IN_HALVES, TIE, as_field
+from ...stimuli._ring import MOST_IN_HALVES, TIE_TOLERANCE, as_field
 
 
 def separation(w: Any, k: int) -> float:
@@ -35,7 +35,7 @@ def separation(w: Any, k: int) -> float:
         np.abs(left + right[np.clip(after + side, 0, len(right) - 1)]).min() for side in (-1, 0)
     ]
     smallest = float(min(nearest))
-    return smallest if smallest > TIE * np.abs(kept).sum() else 0.0
+    return smallest if smallest > TIE_TOLERANCE * np.abs(kept).sum() else 0.0
 
 
 def _sums(w: np.ndarray) -> np.ndarray:

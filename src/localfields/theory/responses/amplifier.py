@@ -56,8 +56,10 @@ class AmplifierTable(eqx.Module):
         # begins with the place in it. A logarithm would take longer than all else here.
         integer = jnp.int64 if info.bits == 64 else jnp.int32
         bits = jax.lax.bitcast_convert_type(jax.lax.stop_gradient(size), integer)
-        panel, octave = (bits >> jnp.asarray(info.nmant - kept, integer) for kept in (BITS, 0))
+        octave = bits >> jnp.asarray(info.nmant, integer)
+        panel = bits >> jnp.asarray(info.nmant - BITS, integer)
         bias = 1 - int(info.minexp)  # the exponent of 1
+        # 1/2^octave, made from its bits, so that `size * scale` lies in [1, 2) exactly.
         scale = jax.lax.bitcast_convert_type(
             (2 * bias - octave) << jnp.asarray(info.nmant, integer), beta.dtype
         )
@@ -67,6 +69,7 @@ class AmplifierTable(eqx.Module):
         bend = self.coefficients[-1][index]
         for row in self.coefficients[-2::-1]:
             bend = bend * part + row[index]
+        # Not `size`: near zero φ must keep the sign and the derivative of β.
         beta = jnp.clip(beta, -(2.0**HIGHEST), 2.0**HIGHEST)
         return beta / jnp.sqrt(1 + beta**2) * bend
 
@@ -227,7 +230,7 @@ class Amplifier:
         return math.sqrt(2 * math.pi) * mean - 1
 
     def elasticity(self, a: Any) -> np.ndarray:
-        """A φ'(a)/φ(a): percent of response per percent of correlation; 1 for a line, and at 0."""
+        """Percent of response per percent of correlation, aφ'(a)/φ(a); 1 for a line, and at 0."""
         a = _correlations(a)
         slope, value = self.derivative(a), self.of_ratio(_ratio(a))
         return np.where(a == 0, 1.0, a * slope / np.where(a == 0, 1.0, value))
@@ -236,6 +239,7 @@ class Amplifier:
         """The correlations in (0, 1) where `excess` changes sign, in rising order, to 1e-8."""
         from scipy.optimize import brentq
 
+        # On a grid of ln β: beyond its ends φ is a line or constant, and crosses nothing.
         logs = np.arange(-14.0, 14.0, 1 / 16)
         bend = self._bend(np.exp(logs))
         significant = np.abs(bend) > 1e-11  # the rest may be rounding
@@ -317,20 +321,21 @@ def _condensed(x: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     On each unit of ln x a function of x equals its interpolant at Chebyshev points, so that a
     node's mass can be distributed over those points by their cardinal polynomials.
     """
-    kept = x > 1e-15  # the rest adds less than that
-    logs, mass = np.log(x[kept]), mass[kept]
+    sizable = x > 1e-15  # the rest adds less than that
+    logs, mass = np.log(x[sizable]), mass[sizable]
     unit = np.floor(logs).astype(np.int64)
     first = int(unit.min())
     unit -= first
     angle = np.pi * (np.arange(CHEBYSHEV_POINTS) + 0.5) / CHEBYSHEV_POINTS
     part = 2 * (logs - first - unit) - 1
-    now, after = mass, part * mass  # mass times Chebyshev polynomials, by their recurrence
-    shares = np.bincount(unit, now)[:, None] / CHEBYSHEV_POINTS
+    # Mass times Chebyshev polynomials, by the recurrence T_{n+1} = 2x T_n − T_{n−1}.
+    previous, current = mass, part * mass
+    shares = np.bincount(unit, previous)[:, None] / CHEBYSHEV_POINTS
     for n in range(1, CHEBYSHEV_POINTS):
-        shares = shares + np.bincount(unit, after)[:, None] * np.cos(n * angle) * (
+        shares = shares + np.bincount(unit, current)[:, None] * np.cos(n * angle) * (
             2 / CHEBYSHEV_POINTS
         )
-        now, after = after, 2 * part * after - now
+        previous, current = current, 2 * part * current - previous
     points = np.exp(first + np.arange(shares.shape[0])[:, None] + (1 + np.cos(angle)) / 2)
     full = np.abs(shares).max(axis=1) > 0
     return points[full].ravel(), shares[full].ravel()

@@ -139,5 +139,6 @@ class EffectiveFlow(NeuronTheory):
             return Amplifier(marginal)
         if self.samples.size:
             return Amplifier.of_samples(np.asarray(self.samples, np.float64).ravel())
+        # A fixed seed: a theory is a function of the task, and the same each time.
         sampled = np.asarray(stimulus.sample(0, NUM_VALUES // stimulus.size + 1))
         return Amplifier.of_samples(np.asarray(sampled, np.float64).ravel())

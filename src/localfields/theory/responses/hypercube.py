@@ -20,7 +20,7 @@ from ...errors import InputError, show
 from ...lattice import row_of, shifted, spectrum
 from ...marginals import TwoPoint
 from ...stimuli import Ising
-from ...stimuli._ring import TIE, as_field, enumerate_states, ising_weights
+from ...stimuli._ring import TIE_TOLERANCE, as_field, enumerate_states, ising_weights
 from ...tasks import Discrimination
 from ...trajectory import inverse_participation_ratio
 from ..base import Covariance, NeuronFlow, not_mse, raise_if
@@ -61,7 +61,7 @@ def enumerated_response(
     for start in range(0, len(states), 2**16):
         block = states[start : start + 2**16].astype(np.float64)
         s = block @ w
-        s[np.abs(s) <= TIE * np.abs(w).sum()] = 0
+        s[np.abs(s) <= TIE_TOLERANCE * np.abs(w).sum()] = 0  # a tie, but for rounding of the sum
         total += (weights[start : start + 2**16] * np.sign(s)) @ block
     return 0.5 * total / weights.sum()
 
@@ -104,6 +104,7 @@ def bump(
     stiffness = np.asarray(mean) + 2 * l2
     # Where no class varies nothing pulls, and a small start stays small: the shortest solution.
     regular = _regular(stiffness)
+    # All covariances are circulant, so that the equation for w* is solved mode by mode.
     modes = np.where(regular, pull, 0) / np.where(regular, stiffness, 1)
     field = row_of(modes)
     peak = field.flat[0]
@@ -239,11 +240,11 @@ def fixed_point_iteration(
     fields, losses, converged = [as_field(w)], [], False
     with jax.enable_x64(True):
         inverse = _inverse(flow.covariance, 2 * float(flow.l2))
-        loss, after = _frozen_step(flow, inverse, jnp.asarray(fields[0]))
+        loss, next_field = _frozen_step(flow, inverse, jnp.asarray(fields[0]))
         losses.append(float(loss))
         while not converged and len(losses) <= max_steps:
-            fields.append(np.asarray(after))
-            loss, after = _frozen_step(flow, inverse, after)
+            fields.append(np.asarray(next_field))
+            loss, next_field = _frozen_step(flow, inverse, next_field)
             losses.append(float(loss))
             converged = bool(np.abs(fields[-1] - fields[-2]).max() < tol)
     return FixedPointIteration(np.stack(fields), np.array(losses), converged)
@@ -253,7 +254,7 @@ def fixed_point_iteration(
 def _frozen_step(
     flow: NeuronFlow, inverse: Covariance, w: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Loss at w, and the next iterate."""
+    """Loss at w, and the next iterate: the minimum of the loss with the gate frozen at w."""
     toward = jnp.zeros_like(w)
     for pull, response in zip(flow.pull, flow.responses, strict=True):
         toward = toward + pull * response(w)

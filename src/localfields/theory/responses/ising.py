@@ -83,6 +83,7 @@ class SummedResponse(Response):
         states = enumerate_states(half)[: 2 ** (half - 1)], enumerate_states(w.size - half)
         rows, columns = (jnp.asarray(x, w.dtype) for x in states)
         inside = [coupling * jnp.sum(x[:, 1:] * x[:, :-1], axis=1) for x in (rows, columns)]
+        # Less the largest, which cancels in the mean: strong couplings would overflow.
         row, column = (jnp.exp(energy - jnp.max(energy)) for energy in inside)
         t = jnp.tanh(coupling)
         column = column * (1 + t * columns[:, -1])

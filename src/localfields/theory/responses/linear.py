@@ -292,13 +292,14 @@ def sinusoids(task: Discrimination, theory: LinearResponse | None = None) -> lis
     constant = prior * pulling.label**2 + (1 - prior) * pulling.against**2
     waves = []
     for index in np.ndindex(task.shape):
+        # k and −k are one wave; where the labelled class has no power, nothing sustains it.
         if not (np.isfinite(modes.ratio[index]) and index == _half(index, task.shape)):
             continue
         ratio, power = float(modes.ratio[index]), float(modes.target[index])
         root1 = math.sqrt(power / prior)  # √λ₁
         root0 = math.sqrt(max(ratio, 0.0) * power / (1 - prior)) if push else 0.0  # √λ₀
         toward = prior * pulling.label * slope * root1 - (1 - prior) * push * root0
-        if toward <= 0:
+        if toward <= 0:  # the other class pushes harder than this one pulls
             continue
         norm = 2 * toward / float(modes.total[index])
         waves.append(
@@ -350,6 +351,7 @@ def _mode_spectra(pulling: PullingClass) -> ModeSpectra:
     total = target + np.maximum(spectrum(pulling.rest), 0) + pulling.ridge
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(target > MIN_POWER * target.max(), total / target - 1, np.inf)
+        # First-order error of total/target if both have rounding errors of EIGENVALUE_ROUNDING.
         blur = EIGENVALUE_ROUNDING * ((1 + ratio) * target.max() + total.max()) / target
     blur = np.where(np.isfinite(ratio), blur, 0.0)
     return ModeSpectra(pulling.prior * target, pulling.prior * total, ratio, blur)
@@ -379,13 +381,13 @@ def _signed(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _wrapped(frequency: int | tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    given = (frequency,) if isinstance(frequency, int) else tuple(frequency)
-    if len(given) != len(shape):
+    cycles = (frequency,) if isinstance(frequency, int) else tuple(frequency)
+    if len(cycles) != len(shape):
         raise InputError(
             f"`frequency` must have one whole number per axis, got {show(frequency)} for a lattice "
             f"with {len(shape)} axes."
         )
-    return tuple(k % n for k, n in zip(given, shape, strict=True))
+    return tuple(k % n for k, n in zip(cycles, shape, strict=True))
 
 
 def _is_real(frequency: tuple[int, ...], shape: tuple[int, ...]) -> bool:
