@@ -126,7 +126,9 @@ def _algebraic(numbers: Sequence[Any], z: jax.Array) -> jax.Array:
     return numbers[1] * algebraic(numbers[0], z)
 
 
-def _as_numbers(marginal: Marginal) -> tuple[list[Any], Callable[..., jax.Array]] | None:
+def _as_numbers(
+    marginal: Marginal | None,
+) -> tuple[list[Any], Callable[..., jax.Array]] | None:
     """A marginal as two numbers and a function (numbers, z) → x that a kernel can run; or None."""
     if isinstance(marginal, Normal):
         return [marginal.scale, 0.0], _linear
