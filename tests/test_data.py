@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import localfields as lf
 
@@ -55,11 +56,36 @@ def test_labels_of_ones_own():
     assert lf.from_json(task.to_json()).stimuli == task.stimuli
 
 
+def test_fields_of_sources_reach_stimuli():
+    stimuli = [lf.stimuli.Samples(rows) for rows in (ROWS, -ROWS)]
+    task = lf.data.sources(*stimuli, symmetry="signs", labels="signs")
+    assert [one.symmetry for one in task.stimuli] == ["signs", "signs"]
+    with pytest.raises(lf.InputError, match="Unknown parameter of Samples 'symetry'. Did you mean"):
+        lf.data.sources(*stimuli, symetry="signs")
+    with pytest.raises(lf.InputError, match="Unknown parameter of NLGP 'symmetry'"):
+        lf.data.sources(lf.stimuli.NLGP(12, xi=1), stimuli[0], symmetry="signs")
+
+
+def test_a_source_may_be_a_folder_of_images(tmp_path):
+    generator = np.random.default_rng(8)
+    for name in ("near", "far"):
+        (tmp_path / name).mkdir()
+        for place in range(2):
+            pixels = generator.integers(0, 255, (12, 12), np.uint8)
+            Image.fromarray(pixels).save(tmp_path / name / f"{place}.png")
+    folders = [str(tmp_path / name) for name in ("near", "far")]
+    task = lf.data.sources(*folders, shape=(6, 6), patches=50)
+    assert [len(one.source.files) for one in task.stimuli] == [2, 2]
+    assert task.shape == (6, 6) and task.stimuli[0].num == 50
+    one = lf.data.sources(f"{folders[0]}/0.png", tmp_path / "far", shape=(6, 6), patches=50)
+    assert [len(one.source.files) for one in one.stimuli] == [1, 2]
+
+
 def test_sources_are_classes(tmp_path):
     np.save(tmp_path / "a.npy", ROWS)
-    task = lf.data.sources(
-        tmp_path / "a.npy", -2 * ROWS, lf.stimuli.Gaussian(12, xi=1), symmetry="shifts"
-    )
+    shifted = lf.stimuli.Samples(-2 * ROWS, symmetry="shifts")
+    first = lf.data.sources(tmp_path / "a.npy", shifted, symmetry="shifts").stimuli[0]
+    task = lf.data.sources(first, shifted, lf.stimuli.Gaussian(12, xi=1))
     assert [type(one).__name__ for one in task.stimuli] == ["Samples", "Samples", "Gaussian"]
     np.testing.assert_allclose(
         4 * task.stimuli[0].covariance(), task.stimuli[1].covariance(), atol=1e-9

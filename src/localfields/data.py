@@ -12,8 +12,9 @@ import numpy as np
 
 from ._spec import Count, Number
 from .errors import InputError, show
-from .stimuli import DeadLeaves, ImagePatches, Samples, Stimulus
+from .stimuli import DeadLeaves, ImagePatches, Samples
 from .stimuli._load import Data
+from .stimuli.images import stimulus_of
 from .stimuli.preprocess import LowPass, Scale
 from .stimuli.samples import Rows
 from .tasks import Discrimination
@@ -92,9 +93,14 @@ def sources(*given: Any, labels: Any = "zero-one", **fields: Any) -> Discriminat
     """Tell sources apart: one array, file or folder of images per class.
 
     Args:
-        *given: Arrays or files of samples, one per class; or stimuli.
+        *given: Arrays or files of samples, one per class; folders of images, of which patches are
+            cut; or stimuli.
         labels: How the classes are coded.
-        **fields: Fields that all of them share, of `Samples` (`shape`, `preprocess`, `symmetry`).
+        **fields: Fields that all of them share, of `Samples` (`shape`, `preprocess`, `symmetry`),
+            of `ImagePatches` for folders, or of the stimuli.
+
+    Raises:
+        InputError: If a field is not one of the stimuli.
 
     Example:
         >>> import numpy as np, localfields as lf
@@ -102,16 +108,16 @@ def sources(*given: Any, labels: Any = "zero-one", **fields: Any) -> Discriminat
         >>> lf.data.sources(quiet, np.cumsum(quiet, axis=1), preprocess="scale").shape
         (8,)
     """
-    classes = [item if isinstance(item, Stimulus) else Samples(item, **fields) for item in given]
-    return Discrimination(*classes, labels=labels)
+    return Discrimination(*(stimulus_of(item, **fields) for item in given), labels=labels)
 
 
 def labelled(data: Any, classes: Any, *, labels: Any = None, **fields: Any) -> Discrimination:
-    """Your own labels: every distinct number in `classes` is a class, in rising order.
+    """Your own labels: every distinct label in `classes` is a class, in rising order.
 
     Args:
         data: Samples, one per row: an array or a file.
-        classes: One whole number per sample: an array or a file.
+        classes: One whole number or word per sample: an array or a file. Words are classes in
+            alphabetical order.
         labels: How the classes are coded for the network; by default 0 and 1 for two, one-hot for
             more.
         **fields: Other fields of `Samples`.

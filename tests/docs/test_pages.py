@@ -67,6 +67,7 @@ def folder(tmp_path, monkeypatch):
     for name in ("recordings", "short", "long", "quiet", "loud", "mydata", "x"):
         np.save(tmp_path / f"{name}.npy", rng.normal(size=(64, 16)).astype(np.float32))
     np.save(tmp_path / "labels.npy", np.arange(64) % 2)
+    np.savetxt(tmp_path / "labels.csv", np.arange(64) % 2)
     (tmp_path / "photographs").mkdir()
     matplotlib.image.imsave(
         tmp_path / "photographs" / "one.png", rng.uniform(size=(64, 64)), cmap="gray"

@@ -115,7 +115,7 @@ def swept():
             lf.Discrimination(lf.stimuli.Gaussian((12,), xi=1), lf.stimuli.Ising((12,)))
         ),
         lambda: lf.Experiment(
-            lf.Discrimination(*(lf.stimuli.Samples(np.eye(12)[n:]) for n in (0, 3)))
+            lf.Discrimination(*(lf.stimuli.Samples(np.eye(12)[n:], shape=12) for n in (0, 3)))
         ),
     ],
     ids=["swept", "theory", "fields to start from", "two families", "data in memory"],

@@ -71,6 +71,8 @@ def test_without_a_flow_there_is_one_row(predicted):
 
 
 def test_of_too_few_samples_nothing_is_drawn(rng):
-    task = lf.Discrimination(*(lf.stimuli.Samples(rng.normal(size=(2, 6))) for _ in range(2)))
+    task = lf.Discrimination(
+        *(lf.stimuli.Samples(rng.normal(size=(2, 6)), shape=6) for _ in range(2))
+    )
     axes = lf.plots.prediction(lf.predict(task), ax=Figure)
     assert [words(ax) for ax in axes] == [["too few samples"]] * 6

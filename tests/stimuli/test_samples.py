@@ -146,7 +146,7 @@ def test_statistics_of_many_rows_take_each_row_once(held, tmp_path, monkeypatch)
     ],
 )
 def test_rows_are_held_in_single_precision_unless_stored_in_double(stored, held):
-    data = np.arange(12).reshape(3, 4).astype(stored)
+    data = np.arange(12).reshape(4, 3).astype(stored)
     for preprocess in ("none", "center"):
         assert lf.stimuli.Samples(data, preprocess=preprocess).rows.dtype == held
 

@@ -29,7 +29,7 @@ def marked(tmp_path, where):
         for place, part in enumerate(parts):
             np.save(tmp_path / f"{place}.npy", part)
         parts = tuple(str(tmp_path / f"{place}.npy") for place in range(2))
-    return lf.Discrimination(*(lf.stimuli.Samples(part) for part in parts))
+    return lf.Discrimination(*(lf.stimuli.Samples(part, shape=SITES) for part in parts))
 
 
 @pytest.fixture(params=["held", "file"])
@@ -261,7 +261,7 @@ def test_what_cannot_be_streamed_is_refused(tmp_path, where):
         trained(ising, "epochs")
     if where == "file":
         paths = [
-            lf.stimuli.Samples(one.data, symmetry="shifts-and-signs")
+            lf.stimuli.Samples(one.data, shape=SITES, symmetry="shifts-and-signs")
             for one in marked(tmp_path, where).stimuli
         ]
         with pytest.raises(lf.InputError, match="on data too large for memory"):
@@ -272,7 +272,7 @@ def test_gradients_on_data_are_those_of_all_rows(key):
     """The mean gradient over one epoch is that of the whole data, as the network's loss has it."""
     generator = np.random.default_rng(6)
     parts = [generator.normal(size=(10, SITES)) + shift for shift in (0.0, 0.5)]
-    task = lf.Discrimination(*(lf.stimuli.Samples(part) for part in parts))
+    task = lf.Discrimination(*(lf.stimuli.Samples(part, shape=SITES) for part in parts))
     w = generator.normal(size=(1, SITES))
     run = trained(task, "epochs", steps=5, initial=w, learning_rate=1e-9)
     found = -np.diff(run.weights[0, :, 0], axis=0).mean(axis=0) / 1e-9

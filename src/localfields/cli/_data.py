@@ -51,6 +51,7 @@ def read_files(
     from .. import data
     from .._spec import parse_fields
     from ..stimuli import Samples
+    from ..stimuli.images import stimulus_of
     from ..tasks import Discrimination
 
     texts = given(options, values)
@@ -66,8 +67,7 @@ def read_files(
     elif len(files) > 1:
         task = data.sources(*files, **settings)
     else:
-        stimulus = Samples(files[0], **settings)
-        task = data.blurs(stimulus, _widths(blur or DEFAULT_BLUR))
+        task = data.blurs(stimulus_of(files[0], **settings), _widths(blur or DEFAULT_BLUR))
     return task.replace(**parse_fields(Discrimination, given(task_options, values)))
 
 

@@ -46,7 +46,8 @@ class Images:
         """Luminance of every image, (height, width), in float64."""
         if self.arrays is not None:
             return [_luminance(array) for array in self.arrays]
-        return [_open_image(path) for path in (_shipped() if self.embedded else self.files)]
+        files = _shipped() if self.embedded else self.files
+        return [page for path in files for page in read_pages(path)]
 
 
 _GIVEN: weakref.WeakValueDictionary[str, Images] = weakref.WeakValueDictionary()
@@ -189,18 +190,20 @@ def _from_arrays(name: str, value: Any) -> Images:
     return _GIVEN.setdefault(checksum, Images((), False, checksum, tuple(arrays)))
 
 
-def _open_image(path: str) -> np.ndarray:
-    from PIL import Image
+def read_pages(path: str) -> list[np.ndarray]:
+    """Luminance of every page of an image file, (height, width), in float64; most have one page."""
+    from PIL import Image, ImageSequence
 
     try:
         with Image.open(path) as image:
-            if image.width * image.height > LARGEST_IMAGE:
+            pages = getattr(image, "n_frames", 1)
+            if image.width * image.height * pages > LARGEST_IMAGE:
+                of_pages = f" on each of {pages} pages" if pages > 1 else ""
                 raise InputError(
-                    f"The image {path!r} has {image.width} × {image.height} pixels; at most "
-                    f"{LARGEST_IMAGE:g} can be read. Cut it into parts."
+                    f"The image {path!r} has {image.width} × {image.height} pixels{of_pages}; at "
+                    f"most {LARGEST_IMAGE:g} in all can be read. Cut it into parts."
                 )
-            plain = image.mode in ("L", "I", "F") or image.mode.startswith("I;16")
-            return _luminance(np.asarray(image if plain else image.convert("RGB")))
+            return [_page(page) for page in ImageSequence.Iterator(image)]
     except InputError:
         raise
     except Exception as error:  # whatever the library makes of a broken file
@@ -208,6 +211,11 @@ def _open_image(path: str) -> np.ndarray:
             f"The image {path!r} cannot be read ({type(error).__name__}: {shorten(error, 100)}). "
             "Save it again, or leave it out."
         ) from None
+
+
+def _page(image: Any) -> np.ndarray:
+    plain = image.mode in ("L", "I", "F") or image.mode.startswith("I;16")
+    return _luminance(np.asarray(image if plain else image.convert("RGB")))
 
 
 def _luminance(image: np.ndarray) -> np.ndarray:

@@ -1,8 +1,7 @@
 """Data from outside: an array, or a file of numbers, as rows that are read when they are needed.
 
-Nothing here runs code that a file brings along: pickled objects, cells, structures and functions
-are refused by what a file's header says, before they are read. What is memory-mapped is opened for
-one piece at a time and closed again, so that no more of it is ever in memory than one piece.
+What is memory-mapped is opened for one piece at a time and closed again, so that no more of it is
+ever in memory than one piece. File formats are in `_readers.py`.
 """
 
 from __future__ import annotations
@@ -11,25 +10,23 @@ import dataclasses
 import hashlib
 import math
 import os
+import sys
 import weakref
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._kinds import Kind
 from .._types import ArrayLike, Field
-from ..errors import InputError, shorten, show, unknown_name
+from ..errors import InputError, shorten, show
+from ._readers import READERS, SINGLE, SUFFIXES, StoredArray, in_order, numeric_table, too_large
 
 PIECE = 2**24  # bytes of one piece: what is in memory at a time
 PART = 2**26  # bytes of a file that are mapped at a time to take single rows from
-LARGEST_WHOLE = 2**30  # bytes of what can only be read as a whole; .npy and zarr have no limit
 LARGEST_INLINE = 1024  # numbers of an array that is written out in JSON
 MOST_AXES = 4  # one of samples, three of a lattice
-SUFFIXES = (".npy", ".npz", ".mat", ".csv", ".zarr")
-SINGLE = (".npy", ".csv")  # files of one array
 ONE_A_ROW = "Give one sample per row: (samples, sites), or (samples, height, width)."
 
 
@@ -104,15 +101,6 @@ def _pieces(opened: Callable[[], Any], shape: tuple[int, ...], dtype: Any) -> It
     rows = max(1, PIECE // max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize))
     for start in range(0, shape[0], rows):
         yield np.asarray(opened()[start : start + rows])
-
-
-class StoredArray(NamedTuple):
-    """An array as its header describes it, before its numbers are read."""
-
-    variable: str
-    shape: tuple[int, ...]
-    dtype: Any
-    opened: Callable[[], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,19 +186,65 @@ def _from_json(name: str, plain: dict[str, Any], labels: bool) -> Source:
 
 
 def read_array(name: str, value: Any, labels: bool = False) -> Source:
-    """A source of an array, or of nested lists."""
+    """A source of an array, of nested lists, or of what another library calls its data."""
     try:
-        array = np.asarray(value)
+        array = _from_library(name, value, labels)
+        array = np.asarray(value) if array is None else array
+    except InputError:
+        raise
     except (TypeError, ValueError):  # numpy says "inhomogeneous shape"
         raise InputError(f"`{name}` has rows of different lengths. {ONE_A_ROW}") from None
-    if array.dtype.kind in "OSU":
+    if array.dtype.kind in "OSU" and not labels:
         raise InputError(
             f"`{name}` must be an array of numbers or the name of a file, got {show(value)}. "
             f"{ONE_A_ROW}"
         )
+    if array.dtype.type.__module__ == "ml_dtypes":
+        array = array.astype(np.float32)  # bfloat16 and its relatives, of which numpy knows nothing
     array = np.ascontiguousarray(array)
     source = _checked(name, "", StoredArray("", array.shape, array.dtype, lambda: array), labels)
     return _GIVEN.setdefault(source.sha256, source)
+
+
+def _from_library(name: str, value: Any, labels: bool) -> np.ndarray | None:
+    """The numbers of a masked array, a tensor, a table or a labelled array, as those mean them.
+
+    `np.asarray` would forget a mask, the names of axes, and which columns are no numbers. None for
+    what it understands.
+    """
+    pandas, xarray = sys.modules.get("pandas"), sys.modules.get("xarray")
+    parts = value if type(value) in (list, tuple) else [value]
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        masked = np.ma.array(value)
+        if count := int(np.ma.count_masked(masked)):
+            raise InputError(
+                f"`{name}` has {count} masked values, of {masked.size}. "
+                "Drop those samples, or fill the gaps."
+            )
+        return masked.data
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # a torch tensor
+        tensor = value.detach().cpu()
+        return np.asarray(tensor.float() if "bfloat16" in str(tensor.dtype) else tensor)
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise InputError(f"`{name}` is a sparse matrix. Pass its `toarray()`.")
+    if pandas is not None and isinstance(value, pandas.DataFrame):
+        if not labels or len(value.columns) != 1:
+            return numeric_table(name, value)
+        value = value.iloc[:, 0]
+    if pandas is not None and isinstance(value, pandas.Series):
+        if pandas.api.types.is_numeric_dtype(value.dtype):
+            return numeric_table(name, value.to_frame())[:, 0]
+        return np.asarray(value, object)
+    if xarray is not None and isinstance(value, xarray.Dataset):
+        if len(value.data_vars) != 1:
+            names = ", ".join(map(str, value.data_vars)) or "none"
+            raise InputError(
+                f"`{name}` is a Dataset with the variables {names}. Choose one of them."
+            )
+        value = next(iter(value.data_vars.values()))
+    if xarray is not None and isinstance(value, xarray.DataArray):
+        return in_order(value).to_numpy()
+    return None
 
 
 def _checked(name: str, path: str, array: StoredArray, labels: bool) -> Source:
@@ -218,6 +252,9 @@ def _checked(name: str, path: str, array: StoredArray, labels: bool) -> Source:
     variable, shape, dtype, opened = array
     dtype, shape = np.dtype(dtype), tuple(int(n) for n in shape)
     where = f" in {path}" if path else ""
+    if labels and dtype.kind in "OSUT":
+        numbers = _numbered(name, np.asarray(opened()[:]), where)
+        dtype, opened = numbers.dtype, lambda: numbers
     if dtype.kind not in "biuf":
         raise InputError(
             f"`{name}` has elements of type {dtype}{where}. Convert them to float first."
@@ -259,6 +296,21 @@ def _checked(name: str, path: str, array: StoredArray, labels: bool) -> Source:
     return Source(path, variable, summed.hexdigest(), shape, dtype.str, opened)
 
 
+def _numbered(name: str, labels: np.ndarray, where: str) -> np.ndarray:
+    """Labels as numbers: words are numbered in alphabetical order."""
+    texts = [None if label is None or label != label else str(label) for label in labels.flat]
+    missing = [place for place, text in enumerate(texts) if text in (None, "", "<NA>")]
+    if missing:
+        raise InputError(
+            f"`{name}` has {len(missing)} missing labels{where}; the first is that of sample "
+            f"{missing[0]}. Drop those samples, or label them."
+        )
+    try:
+        return np.array([float(text) for text in texts if text]).reshape(labels.shape)
+    except ValueError:
+        return np.unique(np.array(texts), return_inverse=True)[1].reshape(labels.shape)
+
+
 # -- files -----------------------------------------------------------------------------------------
 
 
@@ -292,12 +344,12 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
     if source is not None and source.path == path:
         return source
     try:
-        array = READERS[suffix](name, path, variable)
+        array = READERS[suffix](name, path, variable, labels)
         source = _FILES[key] = _checked(name, path, array, labels)
     except InputError:
         raise
     except MemoryError:
-        _too_large(name, path, state.st_size)
+        too_large(name, path, state.st_size)
     except Exception as error:  # whatever a library makes of a broken file
         raise InputError(
             f"`{name}`: {path!r} is not a valid {suffix} file ({type(error).__name__}: "
@@ -313,172 +365,3 @@ def _last_change(path: str) -> int:
 
 
 _FILES: weakref.WeakValueDictionary[tuple[Any, ...], Source] = weakref.WeakValueDictionary()
-
-
-def _too_large(name: str, path: str, size: int) -> NoReturn:
-    raise InputError(
-        f"`{name}`: {path!r} has {size / 1e9:.2g} GB, and a file of this format must fit into "
-        f"{LARGEST_WHOLE / 1e9:.2g} GB. Save it with `np.save`: .npy files of any size are read "
-        "in pieces."
-    )
-
-
-def _no_objects(name: str, path: str, what: str) -> NoReturn:
-    raise InputError(
-        f"`{name}`: {path!r} contains {what}, which can run code when opened. "
-        "Save a plain array of numbers."
-    )
-
-
-def _npy(name: str, path: str, variable: str) -> StoredArray:
-    with open(path, "rb") as file:
-        shape, _, dtype = _header(file)
-    if dtype.hasobject:
-        _no_objects(name, path, "pickled objects")
-    return StoredArray("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
-
-
-def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    version = np.lib.format.read_magic(file)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    if version not in read:
-        raise ValueError(f"format version {version}")
-    return read[version](file)
-
-
-def _choose(path: str, variable: str, known: list[str], usual: tuple[str, ...]) -> str:
-    """The variable meant: the one named, the only one, or the one of a usual name."""
-    if variable:
-        if variable not in known:
-            raise unknown_name(f"variable in {path}", variable, known)
-        return variable
-    likely = known if len(known) == 1 else [array for array in known if array in usual]
-    if len(likely) != 1:
-        raise InputError(
-            f"{path} contains "
-            f"{'the arrays ' + ', '.join(known) if known else 'no array of numbers'}. "
-            f"Choose one: {path}:{known[0] if known else 'x'}."
-        )
-    return likely[0]
-
-
-def _npz(name: str, path: str, variable: str) -> StoredArray:
-    with zipfile.ZipFile(path) as archive:
-        headers = {}
-        for member in archive.namelist():
-            if member.endswith(".npy"):
-                with archive.open(member) as file:
-                    headers[member.removesuffix(".npy")] = _header(file)
-    planes = [array for array, (shape, _, _) in headers.items() if len(shape) >= 2]
-    known = list(headers) if variable or not planes else planes
-    chosen = _choose(path, variable, known, ("x", "data"))
-    shape, _, dtype = headers[chosen]
-    if dtype.hasobject:
-        _no_objects(name, path, "pickled objects")
-    # Asked of the header, as an archive may unpack to anything.
-    if math.prod(shape) * dtype.itemsize > LARGEST_WHOLE:
-        _too_large(name, path, math.prod(shape) * dtype.itemsize)
-    with np.load(path, allow_pickle=False) as archive:
-        array = np.ascontiguousarray(archive[chosen])
-    return StoredArray(variable, array.shape, array.dtype, lambda: array)
-
-
-PLAIN_MATLAB = {"double", "single", "logical"}
-PLAIN_MATLAB |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-
-
-def _mat(name: str, path: str, variable: str) -> StoredArray:
-    import scipy.io
-
-    with open(path, "rb") as file:
-        if file.read(128)[:20].startswith(b"MATLAB 7.3") or zipfile.is_zipfile(path):
-            raise InputError(
-                f"`{name}`: {path!r} is a .mat file of version 7.3, which cannot be read. "
-                "In Matlab, save(…, '-v7'); or convert it to .npy."
-            )
-    listed = {array: (shape, kind) for array, shape, kind in scipy.io.whosmat(path)}
-    plain = [array for array, (_, kind) in listed.items() if kind in PLAIN_MATLAB]
-    if not plain or (variable in listed and variable not in plain):
-        kinds = ", ".join(sorted({kind for _, kind in listed.values()})) or "nothing"
-        _no_objects(name, path, listed[variable][1] if variable in listed else kinds)
-    chosen = _choose(path, variable, plain, ("x", "data", "X"))
-    size = math.prod(listed[chosen][0]) * 8
-    if size > LARGEST_WHOLE:
-        _too_large(name, path, size)
-    array = np.ascontiguousarray(scipy.io.loadmat(path, variable_names=[chosen])[chosen])
-    return StoredArray(variable, array.shape, array.dtype, lambda: array)
-
-
-def _csv(name: str, path: str, variable: str) -> StoredArray:
-    size = os.path.getsize(path)
-    if size > LARGEST_WHOLE:
-        _too_large(name, path, size)
-    with open(path, encoding="utf-8-sig") as file:
-        first = file.readline()
-        named = not _numeric(first)
-        rows: list[np.ndarray] = []
-        for place, line in enumerate(file if named else (first, *file), start=2 if named else 1):
-            if not line.strip():
-                continue
-            parts = line.split(",")
-            if rows and len(parts) != len(rows[0]):
-                raise InputError(
-                    f"`{name}`: line {place} of {path!r} has {len(parts)} numbers, and the lines "
-                    f"before it have {len(rows[0])}. Give one sample per line, sites joined by "
-                    "commas."
-                )
-            try:
-                rows.append(np.array(parts, dtype=np.float64))
-            except ValueError:
-                raise InputError(
-                    f"`{name}`: line {place} of {path!r} is not numbers joined by commas: "
-                    f"{shorten(line, 40)!r}. Only the first line may hold names."
-                ) from None
-    array = np.stack(rows) if rows else np.zeros((0, 0))
-    return StoredArray("", array.shape, array.dtype, lambda: array)
-
-
-def _numeric(line: str) -> bool:
-    try:
-        return bool([float(part) for part in line.split(",")])
-    except ValueError:
-        return not any(character.isalpha() for character in line)  # a broken number, not a name
-
-
-def _zarr(name: str, path: str, variable: str) -> StoredArray:
-    try:
-        import zarr
-    except ImportError:
-        raise InputError(
-            f"`{name}`: reading {path!r} needs zarr. Install it with: pip install zarr"
-        ) from None
-    stored: Any = zarr.open(store=path, mode="r")
-    array = stored if hasattr(stored, "oindex") else None  # or a group of arrays
-    if array is None or variable:
-        keys = [] if array is not None else sorted(stored.array_keys())
-        array = stored[_choose(path, variable, keys, ("x", "data"))]
-    return StoredArray(variable, array.shape, array.dtype, lambda: _Zarr(array))
-
-
-class _Zarr:
-    """A zarr array that takes row indices as a numpy array does."""
-
-    def __init__(self, array: Any):
-        self.array = array
-
-    def __getitem__(self, which: Any) -> np.ndarray:
-        return np.asarray(
-            self.array[which] if isinstance(which, slice) else self.array.oindex[which]
-        )
-
-
-READERS: dict[str, Callable[[str, str, str], StoredArray]] = {
-    ".npy": _npy,
-    ".npz": _npz,
-    ".mat": _mat,
-    ".csv": _csv,
-    ".zarr": _zarr,
-}

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .._spec import Choice, Count, Shape, declare, derived, number
 from .._types import Lattice, Real, Whole
 from ..errors import InputError
+from ._images import SUFFIXES as IMAGES
 from ._images import ImageData, Images, ImagesField
+from ._readers import SUFFIXES as DATA
+from .base import Stimulus
 from .preprocess import Center, PreprocessField, Scale, apply_all, fit_all
-from .samples import LARGEST_HELD, PREPROCESS, SYMMETRY, Rows, check_rows, remembered
+from .samples import LARGEST_HELD, PREPROCESS, SYMMETRY, Rows, Samples, check_rows, remembered
 
 
 class ImagePatches(Rows):
@@ -134,3 +140,27 @@ class ImagePatches(Rows):
         if self.normalize == "none" or not plane.size or np.ptp(plane) == 0:
             return plane
         return (plane - plane.mean()) / plane.std()
+
+
+def stimulus_of(source: Any, **fields: Any) -> Stimulus:
+    """Samples of an array or a file, patches of an image or a folder of images, or a stimulus.
+
+    Args:
+        source: Any of these.
+        **fields: Fields of the stimulus.
+
+    Raises:
+        InputError: If the stimulus has no such field.
+
+    Example:
+        >>> import numpy as np
+        >>> stimulus_of(np.eye(8), symmetry="signs").symmetry
+        'signs'
+    """
+    if isinstance(source, Stimulus):
+        return source.replace(**fields)
+    if isinstance(source, (str, os.PathLike)):
+        suffix = Path(source).suffix.lower()
+        if suffix not in DATA and (suffix in IMAGES or Path(source).is_dir()):
+            return ImagePatches(source, **fields)
+    return Samples(source, **fields)

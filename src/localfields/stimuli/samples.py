@@ -253,9 +253,9 @@ def held_type(dtype: Any) -> Any:
 class Samples(Rows):
     """Your own data: each sample is a row of an array or a file, and draws are rows at random.
 
-    A file is .npy, .npz, .mat (version 5 to 7), .csv or zarr; `file.npz:name` chooses one of
-    several arrays. A .npy file of any size is read where it lies. The default, all signs of two
-    sites, only holds the place of data.
+    A file is .npy, .npz, .mat, .csv, .tsv, .txt, .h5, .nwb, .nc, .parquet, .zarr or a .tif of
+    several pages; `file.npz:name` chooses one of several arrays. A .npy, .h5 or .zarr file of any
+    size is read where it lies. The default, all signs of two sites, only holds the place of data.
 
     Example:
         >>> import numpy as np, localfields as lf
@@ -268,7 +268,7 @@ class Samples(Rows):
     data: DataField = declare(
         Data(),
         default=PLACEHOLDER,
-        help="file of samples, one a row: .npy, .npz, .mat, .csv or .zarr",
+        help="file of samples, one per row: .npy, .npz, .mat, .csv, .h5, .nc, .parquet, .tif, …",
     )
     shape: Lattice = declare(
         Shape(),
@@ -277,7 +277,7 @@ class Samples(Rows):
         help="lattice of one sample, where the data do not tell: 40, or 30x30",
     )
     classes: LabelsField = declare(
-        Data(labels=True), default=None, help="file of labels, one number a sample"
+        Data(labels=True), default=None, help="file of labels, one number or word per sample"
     )
     chosen: Whole = declare(
         Count(low=-(2**31), high=2**31), default=0, help="the label whose samples are taken"
@@ -294,6 +294,12 @@ class Samples(Rows):
         shape = data.shape[1:]
         if given["shape"] is not None and np.size(given["shape"]):
             shape = Shape().check("shape", given["shape"])
+        elif len(shape) == 1 and data.num < shape[0]:
+            raise InputError(
+                f"`data` has {data.num} samples of {shape[0]} sites, or the other way round. "
+                f"If each row is a sample, confirm it with `shape` {shape[0]}; "
+                "else transpose the data."
+            )
         if math.prod(shape) != math.prod(data.shape[1:]):
             raise InputError(
                 f"`shape` {shape} does not have as many sites as a sample, {data.shape[1:]}."
