@@ -188,7 +188,8 @@ def declared(stimulus):
         laws["marginal"] = marginal
         if tail_index(stimulus) > 8:
             laws["fourth moment"] = fourth_moment
-    if stimulus.sign_symmetric and (stimulus.elliptical or hasattr(stimulus, "latent_correlation")):
+    copula = stimulus.latent_correlation() is not None
+    if stimulus.sign_symmetric and (stimulus.elliptical or copula):
         laws["sign correlation"] = sign_correlation
     return laws
 

@@ -97,6 +97,13 @@ class Stimulus(Spec):
     def marginal(self) -> Marginal | None:
         """Exact distribution of one coordinate."""
 
+    def latent_correlation(self) -> np.ndarray | None:
+        """Correlation row of the Gaussian Z if X_i = T(Z_i), with T as `marginal` says.
+
+        None if X is not such a copula.
+        """
+        return None
+
     def covariance_matrix(self) -> np.ndarray:
         """The whole covariance matrix Σ, (size, size), in float64."""
         values = np.asarray(self.covariance(), np.float64)

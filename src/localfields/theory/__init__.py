@@ -45,6 +45,7 @@ from .predict import PredictionRow as PredictionRow
 from .predict import critical_kurtosis as critical_kurtosis
 from .predict import predict as predict
 from .responses.amplifier import Amplifier as Amplifier
+from .responses.cluster import ClusterFlow as ClusterFlow
 from .responses.effective import EffectiveFlow as EffectiveFlow
 from .responses.hypercube import fixed_point_iteration as fixed_point_iteration
 from .responses.hypercube import hypercube_bump as hypercube_bump
