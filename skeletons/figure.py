@@ -47,7 +47,7 @@ def draw(results: Results) -> Any:
 
 def claims(results: Results) -> Sequence[Claim]:
     """Rows of the ledger: what is claimed, printed and found."""
-    found = ...  # FILL IN what is found, one number a member
+    found = ...  # FILL IN what is found, one number per member
     holds = ...  # FILL IN whether the claim holds
     return [
         Claim(

@@ -22,7 +22,7 @@ def my_metric(fields: Any, axes: int = 1) -> np.ndarray:
         axes: Number of axes of the lattice: 1 on a ring, 2 on a torus.
 
     Returns:
-        One number a field, (…,); or on a torus one an axis, (…, axes).
+        One number per field, (…,); or on a torus one per axis, (…, axes).
     """
     sites = tuple(range(-axes, 0))  # noqa: F841 (for what you fill in)
     fields = np.asarray(fields, np.float64)

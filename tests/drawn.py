@@ -30,7 +30,7 @@ def lines(ax, color=None, style=None, marker=None):
 
 def line(ax, label):
     """The one curve with a label, as (x, y)."""
-    (found,) = (one for one in ax.lines if one.get_label() == label)
+    (found,) = (line for line in ax.lines if line.get_label() == label)
     return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
 
 
@@ -57,17 +57,17 @@ def legend(ax):
         else:  # a patch or a collection
             color = np.atleast_2d(first.get_facecolor())[0]
         colors.append(to_hex(np.atleast_2d(color)[0] if not isinstance(color, str) else color))
-    return dict(zip((one.get_text() for one in box.get_texts()), colors, strict=True))
+    return dict(zip((text.get_text() for text in box.get_texts()), colors, strict=True))
 
 
 def words(ax):
     """All free texts inside an axes."""
-    return [one.get_text() for one in ax.texts]
+    return [text.get_text() for text in ax.texts]
 
 
 def ticks(axis):
     """Places of an axis's labels, and the labels."""
-    return list(axis.get_ticklocs()), [one.get_text() for one in axis.get_ticklabels()]
+    return list(axis.get_ticklocs()), [label.get_text() for label in axis.get_ticklabels()]
 
 
 def error_bars(ax):
@@ -75,14 +75,16 @@ def error_bars(ax):
     no ends).
     """
     found = []
-    for one in ax.containers:
-        if not hasattr(one, "has_yerr"):
+    for container in ax.containers:
+        if not hasattr(container, "has_yerr"):
             continue
-        data, _, bars = one.lines
+        data, _, bars = container.lines
         segments = [segment for part in bars for segment in part.get_segments()]
-        ends = np.array([segment[:, int(one.has_yerr)] for segment in segments]).reshape(-1, 2)
+        ends = np.array([segment[:, int(container.has_yerr)] for segment in segments]).reshape(
+            -1, 2
+        )
         x, y = (np.asarray(part, float) for part in (data.get_xdata(), data.get_ydata()))
-        found.append((one.get_label(), data.get_color(), x, y, ends[:, 0], ends[:, 1]))
+        found.append((container.get_label(), data.get_color(), x, y, ends[:, 0], ends[:, 1]))
     return found
 
 
@@ -128,5 +130,5 @@ def scaled(fields):
 def dots(collection):
     """Points of a scatter and their colors."""
     points = np.asarray(collection.get_offsets(), float)
-    colors = [to_hex(one) for one in collection.get_facecolors()]
+    colors = [to_hex(color) for color in collection.get_facecolors()]
     return points, colors if len(colors) > 1 else colors * len(points)

@@ -27,10 +27,10 @@ def test_it_has_what_the_format_requires():
 def test_it_names_the_paper_and_its_predecessor():
     found = read()
     paper, before = found["preferred-citation"], found["references"][0]
-    assert [one["family-names"] for one in paper["authors"]] == ["Lufkin", "Saxe", "Grant"]
+    assert [author["family-names"] for author in paper["authors"]] == ["Lufkin", "Saxe", "Grant"]
     assert paper["title"] in (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
     assert paper["year"] == 2024 and "NeurIPS" in paper["conference"]["name"]
-    assert [one["family-names"] for one in before["authors"]] == ["Ingrosso", "Goldt"]
+    assert [author["family-names"] for author in before["authors"]] == ["Ingrosso", "Goldt"]
     assert (before["year"], before["volume"], before["start"]) == (2022, 119, "e2201854119")
 
 

@@ -42,9 +42,9 @@ def show(value):
 def kind(value):
     """A kind of field with its limits, without the words of its messages."""
     limits = {
-        one.name: getattr(value, one.name)
-        for one in dataclasses.fields(value)
-        if one.name not in ("hint", "limit") and not callable(getattr(value, one.name))
+        field.name: getattr(value, field.name)
+        for field in dataclasses.fields(value)
+        if field.name not in ("hint", "limit") and not callable(getattr(value, field.name))
     }
     words = ", ".join(f"{name}={limit!r}" for name, limit in limits.items())
     return f"{type(value).__name__}({words})"

@@ -126,7 +126,7 @@ def test_ipr_without_weights_is_refused():
 
 
 def test_outcome_in_words():
-    assert [str(one) for one in trajectory(bad=True).outcome] == [
+    assert [str(outcome) for outcome in trajectory(bad=True).outcome] == [
         "ok",
         "diverged at step 7",
         "non-finite at step 9",
@@ -151,7 +151,7 @@ def test_xarray_has_named_axes(shape, swept):
         np.testing.assert_array_equal(data[name].to_numpy(), values)
     np.testing.assert_array_equal(data.initial.to_numpy(), run.initial)
     np.testing.assert_array_equal(data.final.to_numpy(), run.final)
-    assert data.outcome.to_numpy().tolist() == [str(one) for one in run.outcome]
+    assert data.outcome.to_numpy().tolist() == [str(outcome) for outcome in run.outcome]
     np.testing.assert_array_equal(data.step.to_numpy(), run.steps)
     times = data.flow_time if swept else data.time
     np.testing.assert_array_equal(times.to_numpy(), run.times)

@@ -48,22 +48,26 @@ def spikes(sites, shape, times=(0.0, 1.0)):
 def test_distance_and_cosine_by_hand():
     first = made([[[[3.0, 0.0, 4.0]], [[1.0, 0.0, 0.0]]]], [0, 1])
     second = made([[[[0.0, 0.0, 4.0]], [[-1.0, 0.0, 0.0]]]], [0, 1])
-    found = compare(first, second)
+    comparison = compare(first, second)
     np.testing.assert_allclose(
-        found.distance[0, :, 0], [3 / 5, 2.0], rtol=1e-15
+        comparison.distance[0, :, 0], [3 / 5, 2.0], rtol=1e-15
     )  # of the first's length
     np.testing.assert_allclose(
-        found.cosine[0, :, 0], [4 / 5, -1.0], rtol=1e-15
+        comparison.cosine[0, :, 0], [4 / 5, -1.0], rtol=1e-15
     )  # a sign is not aligned
-    np.testing.assert_allclose(found.ipr_first[0, :, 0], [(81 + 256) / 625, 1.0])
-    np.testing.assert_allclose(found.ipr_second[0, :, 0], [1.0, 1.0])
-    assert found.peak_distance.tolist() == [[0.0]] and found.exact == 1.0
+    np.testing.assert_allclose(comparison.ipr_first[0, :, 0], [(81 + 256) / 625, 1.0])
+    np.testing.assert_allclose(comparison.ipr_second[0, :, 0], [1.0, 1.0])
+    assert comparison.peak_distance.tolist() == [[0.0]] and comparison.exact == 1.0
 
 
 def test_a_shift_is_not_aligned(rng):
     field = rng.normal(size=(1, 1, 1, 9))
-    found = compare(made(field, [0.0]), made(np.roll(field, 1, axis=-1), [0.0]))
-    assert found.distance.item() > 0.1 and found.exact == 0.0 and found.within_one == 1.0
+    comparison = compare(made(field, [0.0]), made(np.roll(field, 1, axis=-1), [0.0]))
+    assert (
+        comparison.distance.item() > 0.1
+        and comparison.exact == 0.0
+        and comparison.within_one == 1.0
+    )
 
 
 @pytest.mark.parametrize("shape", ((8,), (4, 6), (3, 4, 2)), ids=str)
@@ -92,9 +96,9 @@ def test_float32_fields_are_compared_in_float64():
 def test_a_field_of_zeros_has_no_distance():
     fields = np.ones((2, 2, 1, 4))
     fields[0, 0] = 0
-    found = compare(made(fields, [0, 1]), made(np.ones((2, 2, 1, 4)), [0, 1]))
-    assert np.isnan(found.distance[0, 0, 0]) and np.isnan(found.cosine[0, 0, 0])
-    assert found.to_dict()["distance_start"] == 0.0  # of the other member
+    comparison = compare(made(fields, [0, 1]), made(np.ones((2, 2, 1, 4)), [0, 1]))
+    assert np.isnan(comparison.distance[0, 0, 0]) and np.isnan(comparison.cosine[0, 0, 0])
+    assert comparison.to_dict()["distance_start"] == 0.0  # of the other member
 
 
 # -- times -----------------------------------------------------------------------------------------
@@ -115,19 +119,19 @@ def along(line, times):
 def test_interpolation_is_exact_for_straight_lines(rng, shape):
     line = straight(rng, shape)
     first, second = along(line, [0.0, 0.1, 0.7, 1.9, 2.0]), along(line, [0.0, 0.5, 0.6, 2.0])
-    for found in (compare(first, second), compare(second, first)):
-        assert found.distance.max() < 1e-14 and found.cosine.min() > 1 - 1e-14
-        assert found.interpolation.max() < 1e-14
+    for result in (compare(first, second), compare(second, first)):
+        assert result.distance.max() < 1e-14 and result.cosine.min() > 1 - 1e-14
+        assert result.interpolation.max() < 1e-14
     assert compare(first, along(line + 0.01, second.times)).distance.max() > 1e-3
 
 
 def test_only_times_of_the_first_within_the_second(rng):
     line = straight(rng)
-    found = compare(along(line, [0, 1, 2, 3, 4, 5]), along(line, [0.5, 2.5, 4.0]))
-    assert found.times.tolist() == [1, 2, 3, 4] and found.records.tolist() == [1, 2, 3, 4]
-    assert found.inside.all() and found.distance.max() < 1e-14
-    assert (found.to_dict()["time_start"], found.to_dict()["time_end"]) == (1.0, 4.0)
-    assert found.ends == (5.0, 4.0)
+    comparison = compare(along(line, [0, 1, 2, 3, 4, 5]), along(line, [0.5, 2.5, 4.0]))
+    assert comparison.times.tolist() == [1, 2, 3, 4] and comparison.records.tolist() == [1, 2, 3, 4]
+    assert comparison.inside.all() and comparison.distance.max() < 1e-14
+    assert (comparison.to_dict()["time_start"], comparison.to_dict()["time_end"]) == (1.0, 4.0)
+    assert comparison.ends == (5.0, 4.0)
 
 
 def test_times_that_differ_by_rounding_are_kept(rng):
@@ -140,11 +144,11 @@ def test_times_that_differ_by_rounding_are_kept(rng):
 def test_each_member_has_its_own_times(rng):
     line = straight(rng, members=3)
     swept = np.array([1.0, 2.0, 4.0])[:, None] * np.arange(5)
-    found = compare(along(line, swept), along(line, [0.0, 3.0, 8.0]))
-    assert found.times.shape == (3, 5) and found.records.tolist() == [0, 1, 2, 3, 4]
-    assert found.inside.sum(axis=1).tolist() == [5, 5, 3]
-    assert (np.isnan(found.distance) == ~found.inside[:, :, None]).all()
-    assert np.nanmax(found.distance) < 1e-14
+    comparison = compare(along(line, swept), along(line, [0.0, 3.0, 8.0]))
+    assert comparison.times.shape == (3, 5) and comparison.records.tolist() == [0, 1, 2, 3, 4]
+    assert comparison.inside.sum(axis=1).tolist() == [5, 5, 3]
+    assert (np.isnan(comparison.distance) == ~comparison.inside[:, :, None]).all()
+    assert np.nanmax(comparison.distance) < 1e-14
     back = compare(along(line, [0.0, 3.0, 8.0]), along(line, swept))
     assert (
         back.times.tolist() == [0, 3, 8]
@@ -156,21 +160,21 @@ def test_each_member_has_its_own_times(rng):
 def test_the_end_is_the_last_common_record_of_each_member():
     times = np.array([[0.0, 1.0, 2.0], [0.0, 2.0, 4.0]])
     fields = np.ones((2, 3, 1, 4)) * np.array([1.0, 2.0, 4.0])[:, None, None]
-    found = compare(made(fields, times), made(np.ones((2, 2, 1, 4)), [0.0, 2.0]))
-    np.testing.assert_allclose(found.at_end(found.distance)[:, 0], [3 / 4, 1 / 2])
-    np.testing.assert_allclose(found.at_start(found.distance)[:, 0], [0, 0])
-    np.testing.assert_allclose(found.per_member()["distance"], [3 / 4, 1 / 2])
+    comparison = compare(made(fields, times), made(np.ones((2, 2, 1, 4)), [0.0, 2.0]))
+    np.testing.assert_allclose(comparison.at_end(comparison.distance)[:, 0], [3 / 4, 1 / 2])
+    np.testing.assert_allclose(comparison.at_start(comparison.distance)[:, 0], [0, 0])
+    np.testing.assert_allclose(comparison.per_member()["distance"], [3 / 4, 1 / 2])
 
 
 def test_the_error_of_interpolation_is_told():
     """Between records of t² the line is off by (t − t₀)(t₁ − t), exactly; at records by nothing."""
     fine, coarse = np.linspace(0, 2, 17), np.array([0.0, 0.5, 0.75, 2.0])
     first, second = (made(t[None, :, None, None] ** 2 + np.ones(5), t) for t in (fine, coarse))
-    found = compare(first, second)
-    assert found.distance.max() > 0.05
-    np.testing.assert_allclose(found.interpolation, found.distance, atol=1e-14)
-    assert found.interpolation[0, [0, 4, 6, 16], 0].tolist() == [0.0] * 4
-    assert "may come from interpolation" in repr(found)
+    comparison = compare(first, second)
+    assert comparison.distance.max() > 0.05
+    np.testing.assert_allclose(comparison.interpolation, comparison.distance, atol=1e-14)
+    assert comparison.interpolation[0, [0, 4, 6, 16], 0].tolist() == [0.0] * 4
+    assert "may come from interpolation" in repr(comparison)
     assert (
         "interpolation" not in repr(compare(second, first))
         and compare(second, first).interpolation.max() == 0
@@ -179,8 +183,10 @@ def test_the_error_of_interpolation_is_told():
 
 def test_with_few_records_the_error_is_unknown():
     first = made(np.ones((1, 3, 1, 4)), [0, 1, 2])
-    found = compare(first, made(np.ones((1, 2, 1, 4)), [0, 2]))
-    assert np.isnan(found.interpolation[0, 1]) and found.interpolation[0, [0, 2]].tolist() == [
+    comparison = compare(first, made(np.ones((1, 2, 1, 4)), [0, 2]))
+    assert np.isnan(comparison.interpolation[0, 1]) and comparison.interpolation[
+        0, [0, 2]
+    ].tolist() == [
         [0],
         [0],
     ]
@@ -191,8 +197,8 @@ def test_with_few_records_the_error_is_unknown():
 def test_records_at_the_same_time():
     """A learning rate that falls to zero: the later record counts."""
     fields = np.arange(1.0, 5)[None, :, None, None] * np.ones(4)
-    found, wrong = fields_at(made(fields, [0.0, 1.0, 1.0, 1.0]), 0, np.array([0.5, 1.0]))
-    np.testing.assert_allclose(found[:, 0, 0], [1.5, 4.0])
+    result, wrong = fields_at(made(fields, [0.0, 1.0, 1.0, 1.0]), 0, np.array([0.5, 1.0]))
+    np.testing.assert_allclose(result[:, 0, 0], [1.5, 4.0])
     assert wrong[1] == 0
 
 
@@ -240,9 +246,12 @@ def test_onset_is_taken_from_the_events():
     c = localized_from(40)
     run = with_ipr([[c / 2, 2 * c]], [0, 1], events={"onset": np.array([0.123])})
     assert onset_times(run).tolist() == [0.123]
-    found = compare(run, with_ipr([[c / 2, 3 * c / 2]], [0, 1]))
-    assert (found.onset_first.item(), found.onset_second.item()) == (0.123, pytest.approx(0.5))
-    assert found.to_dict()["onset_difference"] == pytest.approx(0.5 - 0.123)
+    comparison = compare(run, with_ipr([[c / 2, 3 * c / 2]], [0, 1]))
+    assert (comparison.onset_first.item(), comparison.onset_second.item()) == (
+        0.123,
+        pytest.approx(0.5),
+    )
+    assert comparison.to_dict()["onset_difference"] == pytest.approx(0.5 - 0.123)
 
 
 def test_onset_needs_no_weights_but_something():
@@ -260,42 +269,45 @@ def test_onset_needs_no_weights_but_something():
 def test_peaks_around_the_ring():
     first = spikes([0, 0, 9, 0, 2, 7], (10,))
     second = spikes([9, 8, 0, 5, 2, 4], (10,))
-    found = compare(first, second)
-    assert found.peak_distance[:, 0].tolist() == [1, 2, 1, 5, 0, 3]
-    assert (found.exact, found.within_one) == (1 / 6, 3 / 6)
-    assert found.peak_first[:, 0].tolist() == [0, 0, 9, 0, 2, 7]
-    assert found.by_chance == (0.1, 0.3)
+    comparison = compare(first, second)
+    assert comparison.peak_distance[:, 0].tolist() == [1, 2, 1, 5, 0, 3]
+    assert (comparison.exact, comparison.within_one) == (1 / 6, 3 / 6)
+    assert comparison.peak_first[:, 0].tolist() == [0, 0, 9, 0, 2, 7]
+    assert comparison.by_chance == (0.1, 0.3)
 
 
 def test_peaks_around_a_torus():
     first = spikes([(0, 0), (0, 0), (3, 5), (1, 1), (2, 2)], (4, 6))
     second = spikes([(3, 5), (3, 4), (3, 5), (3, 1), (2, 5)], (4, 6))
-    found = compare(first, second)
-    assert found.peak_distance[:, 0].tolist() == [
+    comparison = compare(first, second)
+    assert comparison.peak_distance[:, 0].tolist() == [
         1,
         2,
         0,
         2,
         3,
     ]  # the largest of the axes, not their sum
-    assert (found.exact, found.within_one) == (0.2, 0.4)
-    assert found.peak_first.shape == (5, 1, 2) and found.by_chance == (1 / 24, 9 / 24)
+    assert (comparison.exact, comparison.within_one) == (0.2, 0.4)
+    assert comparison.peak_first.shape == (5, 1, 2) and comparison.by_chance == (1 / 24, 9 / 24)
 
 
 @pytest.mark.parametrize("shape", ((7,), (8,), (5, 6), (2, 3)), ids=str)
 def test_peaks_that_know_nothing_of_each_other(shape):
     """Over all displacements the agreement is exactly the one by chance."""
     every = list(np.ndindex(*shape))
-    found = compare(spikes([every[0]] * len(every), shape), spikes(every, shape))
-    assert (found.exact, found.within_one) == pytest.approx(found.by_chance)
+    comparison = compare(spikes([every[0]] * len(every), shape), spikes(every, shape))
+    assert (comparison.exact, comparison.within_one) == pytest.approx(comparison.by_chance)
 
 
 @pytest.mark.parametrize("shift", (-3, -2, -1, 0, 1, 2, 3))
 def test_a_peak_moved_by_two_is_not_within_one(rng, shift):
     fields = rng.normal(size=(5, 2, 3, 11))
-    found = compare(made(fields, [0, 1]), made(np.roll(fields, shift, axis=-1), [0, 1]))
-    assert (found.peak_distance == abs(shift)).all() and found.peak_distance.shape == (5, 3)
-    assert (found.exact, found.within_one) == (float(shift == 0), float(abs(shift) <= 1))
+    comparison = compare(made(fields, [0, 1]), made(np.roll(fields, shift, axis=-1), [0, 1]))
+    assert (comparison.peak_distance == abs(shift)).all() and comparison.peak_distance.shape == (
+        5,
+        3,
+    )
+    assert (comparison.exact, comparison.within_one) == (float(shift == 0), float(abs(shift) <= 1))
 
 
 def test_the_peak_is_that_of_the_final_field_of_either_sign():
@@ -309,13 +321,13 @@ def test_the_peak_is_that_of_the_final_field_of_either_sign():
 
 
 def test_zeros_have_no_peak():
-    found = compare(
+    comparison = compare(
         spikes([0, 0], (6,)),
         made(np.stack([np.zeros((2, 1, 6)), np.tile(np.eye(6)[1], (2, 1, 1))]), [0, 1]),
     )
-    assert np.isnan(found.peak_distance[0, 0]) and found.peak_distance[1, 0] == 1
-    assert (found.exact, found.within_one, found.to_dict()["peaks"]) == (0.0, 1.0, 1)
-    assert np.isnan(found.per_member()["exact"][0])
+    assert np.isnan(comparison.peak_distance[0, 0]) and comparison.peak_distance[1, 0] == 1
+    assert (comparison.exact, comparison.within_one, comparison.to_dict()["peaks"]) == (0.0, 1.0, 1)
+    assert np.isnan(comparison.per_member()["exact"][0])
 
 
 # -- summaries -------------------------------------------------------------------------------------
@@ -328,9 +340,9 @@ def test_members_that_ended_badly_are_left_out(rng):
     other[2, -1] = np.inf
     first = made(fields, [0, 1, 2], (OK, Outcome("non-finite", 7), OK, OK))
     second = made(other, [0, 1, 2], (OK, OK, Outcome("diverged", 2), OK))
-    found = compare(first, second)
-    summary = found.to_dict()
-    assert found.ok.tolist() == [True, False, False, True]
+    comparison = compare(first, second)
+    summary = comparison.to_dict()
+    assert comparison.ok.tolist() == [True, False, False, True]
     assert (summary["members"], summary["left_out"], summary["peaks"], summary["peaks_exact"]) == (
         2,
         2,
@@ -339,7 +351,7 @@ def test_members_that_ended_badly_are_left_out(rng):
     )
     for name in ("distance_start", "distance_end", "distance_largest"):
         assert summary[name] == pytest.approx(0.1)
-    assert "left out: 2 members" in repr(found)
+    assert "left out: 2 members" in repr(comparison)
     none = compare(dataclasses.replace(first, outcome=(Outcome("diverged", 1),) * 4), second)
     assert none.to_dict()["peaks_exact"] is None and none.to_dict()["distance_end"] is None
     assert "0 members × 2 neurons" in repr(none)
@@ -347,18 +359,18 @@ def test_members_that_ended_badly_are_left_out(rng):
 
 def test_summary_is_plain_and_right(rng):
     first, second = (made(rng.normal(size=(5, 4, 2, 8)), [0, 1, 2, 3]) for _ in range(2))
-    found = compare(first, second)
-    summary = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert summary["distance_end"] == np.median(found.distance[:, -1])
-    assert summary["distance_largest"] == np.median(found.distance.max(axis=1))
-    assert summary["cosine_smallest"] == np.median(found.cosine.min(axis=1))
+    comparison = compare(first, second)
+    summary = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
+    assert summary["distance_end"] == np.median(comparison.distance[:, -1])
+    assert summary["distance_largest"] == np.median(comparison.distance.max(axis=1))
+    assert summary["cosine_smallest"] == np.median(comparison.cosine.min(axis=1))
     assert summary["ipr_second"] == np.median(inverse_participation_ratio(second.final, 1))
     assert (summary["members"], summary["neurons"], summary["records"]) == (5, 2, 4)
-    assert summary["peaks_within_one"] == np.mean(found.peak_distance <= 1)
-    members = found.per_member()
+    assert summary["peaks_within_one"] == np.mean(comparison.peak_distance <= 1)
+    members = comparison.per_member()
     assert {values.shape for values in members.values()} == {(5,)}
-    np.testing.assert_allclose(members["cosine"], found.cosine[:, -1].mean(axis=1))
-    np.testing.assert_allclose(members["within_one"], (found.peak_distance <= 1).mean(axis=1))
+    np.testing.assert_allclose(members["cosine"], comparison.cosine[:, -1].mean(axis=1))
+    np.testing.assert_allclose(members["within_one"], (comparison.peak_distance <= 1).mean(axis=1))
 
 
 def test_onsets_are_counted_and_subtracted():
@@ -504,15 +516,17 @@ def test_the_picture_shows_what_was_compared():
         spikes([0, 3, 9, 4], (10,), (0.0, 1.0, 2.0)),
         spikes([9, 3, 6, 4], (10,), (0.0, 1.0, 2.0)),
     )
-    found = compare(first, second)
+    comparison = compare(first, second)
     fields, agreement, ipr, peaks = lf.plots.comparison(first, second, member=2, ax=Figure).flat
     solid, dashed = fields.lines[1:3]
     assert solid.get_linestyle() == "-" and solid.get_ydata().argmax() == 9
     assert dashed.get_linestyle() == "--" and dashed.get_ydata().argmax() == 6
     np.testing.assert_allclose(
-        agreement.lines[0].get_ydata(), np.median(found.distance, axis=(0, 2))
+        agreement.lines[0].get_ydata(), np.median(comparison.distance, axis=(0, 2))
     )
-    np.testing.assert_allclose(agreement.lines[1].get_ydata(), np.median(found.cosine, axis=(0, 2)))
+    np.testing.assert_allclose(
+        agreement.lines[1].get_ydata(), np.median(comparison.cosine, axis=(0, 2))
+    )
     assert ipr.lines[0].get_ydata()[0] == localized_from(10)
     assert peaks.collections[-1].get_offsets().tolist() == [[0, 9], [3, 3], [4, 4], [9, 6]]
     assert peaks.get_title("left").endswith("2 of 4 exact, 3 within ±1")
@@ -528,7 +542,11 @@ def test_displacements_on_a_torus_go_the_short_way():
 
 
 def test_it_is_a_value():
-    found = compare(GOOD, GOOD)
-    assert isinstance(found, Comparison) and found == found and found != compare(GOOD, GOOD)
+    comparison = compare(GOOD, GOOD)
+    assert (
+        isinstance(comparison, Comparison)
+        and comparison == comparison
+        and comparison != compare(GOOD, GOOD)
+    )
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.shape = (3,)
+        comparison.shape = (3,)

@@ -25,11 +25,11 @@ def flows():
 
 def test_a_theory_agrees_with_itself_on_two_grids(flows):
     long, short = flows
-    found = compare(long, short)
-    assert found.times.tolist() == list(range(11)) and found.interpolation.max() < 1e-9
-    assert found.distance.shape == (4, 11, 1) and found.distance.max() < 1e-6
-    assert (found.exact, found.within_one) == (1.0, 1.0) and found.ok.all()
-    assert found.names == ("exact-ising theory (first)", "exact-ising theory (second)")
+    comparison = compare(long, short)
+    assert comparison.times.tolist() == list(range(11)) and comparison.interpolation.max() < 1e-9
+    assert comparison.distance.shape == (4, 11, 1) and comparison.distance.max() < 1e-6
+    assert (comparison.exact, comparison.within_one) == (1.0, 1.0) and comparison.ok.all()
+    assert comparison.names == ("exact-ising theory (first)", "exact-ising theory (second)")
     back = compare(
         short, long
     )  # lines between the records of the other: no longer the same, and it says so

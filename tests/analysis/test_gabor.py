@@ -73,24 +73,24 @@ def test_the_formula_by_hand():
 @pytest.mark.parametrize(("size", "widths"), ((16, (1, 3)), (40, (1, 7)), (41, (1, 14))))
 def test_gabors_on_a_ring_come_back(rng, size, widths):
     known = on_ring(rng, size, 300, widths)
-    found = fit_gabor(known.curve())
-    assert found.error.max() < 1e-10
-    same(found, known, 1e-8)
-    np.testing.assert_allclose(found.width, np.sqrt(known.covariance[:, 0, 0]), rtol=1e-8)
-    np.testing.assert_allclose(found.cycles, known.frequency * known.width / size, rtol=1e-8)
-    np.testing.assert_allclose(found.curve(), known.curve(), atol=1e-9)
+    fit = fit_gabor(known.curve())
+    assert fit.error.max() < 1e-10
+    same(fit, known, 1e-8)
+    np.testing.assert_allclose(fit.width, np.sqrt(known.covariance[:, 0, 0]), rtol=1e-8)
+    np.testing.assert_allclose(fit.cycles, known.frequency * known.width / size, rtol=1e-8)
+    np.testing.assert_allclose(fit.curve(), known.curve(), atol=1e-9)
 
 
 def test_gabors_on_a_torus_come_back(rng):
     angle, known = on_torus(rng, (16, 14), 40)
-    found = fit_gabor(known.curve(), axes=2)
-    assert found.error.max() < 1e-10
-    same(found, known, 1e-8)
-    assert turned(found.elongation - angle, np.pi).max() < 1e-6
-    assert (found.aspect > 1).all() and np.abs(found.aspect - known.aspect).max() < 1e-8
+    fit = fit_gabor(known.curve(), axes=2)
+    assert fit.error.max() < 1e-10
+    same(fit, known, 1e-8)
+    assert turned(fit.elongation - angle, np.pi).max() < 1e-6
+    assert (fit.aspect > 1).all() and np.abs(fit.aspect - known.aspect).max() < 1e-8
     wave = np.arctan2(known.frequency[:, 1] / 14, known.frequency[:, 0] / 16)
-    assert turned(found.orientation - wave, np.pi).max() < 1e-8
-    np.testing.assert_allclose(found.curve(), known.curve(), atol=1e-9)
+    assert turned(fit.orientation - wave, np.pi).max() < 1e-8
+    np.testing.assert_allclose(fit.curve(), known.curve(), atol=1e-9)
 
 
 def test_place_sign_and_scale(rng):
@@ -115,53 +115,53 @@ def test_noise_leaves_the_error_it_should(rng):
     size, num, sigma = 16, 1600, 0.01
     clean = GaborFit((size,), *(np.array(v) for v in (7.2, [[4.0]], 3.5, 0.5, 1.0, 0.0))).curve()
     fields = clean + sigma * rng.normal(size=(num, size))
-    found = fit_gabor(fields)
-    rest = found.error**2 * (fields**2).sum(axis=1) / sigma**2
+    fit = fit_gabor(fields)
+    rest = fit.error**2 * (fields**2).sum(axis=1) / sigma**2
     for degrees, should in ((size - 5, True), (size - 4, False)):
         z = (rest.mean() - degrees) / np.sqrt(2 * degrees / num)
         assert (abs(z) < 5) == should
     for name, value in (("position", 7.2), ("frequency", 3.5), ("width", 2.0), ("phase", 0.5)):
-        got = getattr(found, name)
+        got = getattr(fit, name)
         assert abs(got.mean() - value) < 5 * got.std() / np.sqrt(num)
 
 
 def test_a_bump_has_no_wave():
     d = np.arange(40) - 17.25 + 40 * np.arange(-2, 3)[:, None]
-    found = fit_gabor(
+    fit = fit_gabor(
         [
             sign * np.exp(-(d**2) / 2 / width**2).sum(axis=0)
             for sign in (1, -1)
             for width in (1, 2, 4)
         ]
     )
-    np.testing.assert_allclose(found.position, 17.25, atol=1e-6)
-    np.testing.assert_allclose(found.width, [1, 2, 4] * 2, rtol=1e-6)
-    np.testing.assert_allclose(found.amplitude, 1, rtol=1e-6)
-    assert found.frequency.tolist() == found.cycles.tolist() == [0] * 6
-    assert found.phase.tolist() == [0] * 3 + [np.pi] * 3 and found.error.max() < 1e-6
+    np.testing.assert_allclose(fit.position, 17.25, atol=1e-6)
+    np.testing.assert_allclose(fit.width, [1, 2, 4] * 2, rtol=1e-6)
+    np.testing.assert_allclose(fit.amplitude, 1, rtol=1e-6)
+    assert fit.frequency.tolist() == fit.cycles.tolist() == [0] * 6
+    assert fit.phase.tolist() == [0] * 3 + [np.pi] * 3 and fit.error.max() < 1e-6
 
 
 def test_a_round_bump_on_a_torus():
     x, y = np.meshgrid(np.arange(14), np.arange(12), indexing="ij")
-    found = fit_gabor(np.exp(-((x - 6) ** 2 + (y - 5.5) ** 2) / 2 / 1.5**2), axes=2)
-    np.testing.assert_allclose(found.position, [6, 5.5], atol=1e-6)
-    np.testing.assert_allclose(found.width, 1.5, rtol=1e-5)
-    np.testing.assert_allclose(found.aspect, 1, rtol=1e-5)
+    fit = fit_gabor(np.exp(-((x - 6) ** 2 + (y - 5.5) ** 2) / 2 / 1.5**2), axes=2)
+    np.testing.assert_allclose(fit.position, [6, 5.5], atol=1e-6)
+    np.testing.assert_allclose(fit.width, 1.5, rtol=1e-5)
+    np.testing.assert_allclose(fit.aspect, 1, rtol=1e-5)
 
 
 def test_a_single_site():
-    found = fit_gabor(
+    fit = fit_gabor(
         np.eye(40)[[0, 11]]
     )  # where on the site it lies, and with which wave, nobody can tell
-    assert turned(found.position - [0, 11], 40).max() < 0.5
-    assert (found.width < 0.5).all() and (found.error < 1e-6).all()
+    assert turned(fit.position - [0, 11], 40).max() < 0.5
+    assert (fit.width < 0.5).all() and (fit.error < 1e-6).all()
 
 
 def test_a_wave_wants_the_widest_envelope_and_a_sinusoid_describes_it_better():
     field = np.cos(2 * np.pi * 3 * np.arange(40) / 40 + 1)
-    found = fit_gabor(field)
-    assert found.width == pytest.approx(20) and found.frequency == pytest.approx(3, abs=0.01)
-    assert fit_sinusoid(field).error < 1e-10 < found.error
+    fit = fit_gabor(field)
+    assert fit.width == pytest.approx(20) and fit.frequency == pytest.approx(3, abs=0.01)
+    assert fit_sinusoid(field).error < 1e-10 < fit.error
 
 
 def test_a_gabor_is_better_than_a_wave_or_noise(rng):
@@ -172,10 +172,10 @@ def test_a_gabor_is_better_than_a_wave_or_noise(rng):
 
 def test_leading_axes(rng):
     known = on_ring(rng, 40, 6, (2, 5))
-    found = fit_gabor(known.curve().reshape(2, 3, 40))
+    fit = fit_gabor(known.curve().reshape(2, 3, 40))
     for name in ("position", "width", "frequency", "phase", "amplitude", "error", "cycles"):
-        assert getattr(found, name).shape == (2, 3)
-    assert found.covariance.shape == (2, 3, 1, 1) and found.curve().shape == (2, 3, 40)
+        assert getattr(fit, name).shape == (2, 3)
+    assert fit.covariance.shape == (2, 3, 1, 1) and fit.curve().shape == (2, 3, 40)
 
 
 @pytest.mark.parametrize(

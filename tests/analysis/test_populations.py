@@ -54,15 +54,15 @@ def two(rng):
 
 
 def test_two_populations(two):
-    found = populations(two)
-    assert found.localized[0].tolist() == [True] * 8 + [False] * 7
-    assert found.oscillatory[0].tolist() == [False] * 8 + [True] * 4 + [False] * 3
-    assert found.neither.sum() == 3
-    assert found.frequency[0, 8:12].tolist() == [0, 3, 8, 20]
-    np.testing.assert_allclose(found.position[0, :8], range(0, 40, 5), atol=1e-9)
-    assert np.isnan(found.ipr[0, -1]) and np.isnan(found.position[0, -1])
-    assert found.tiling.num.tolist() == [8]
-    summary = found.to_dict()
+    sorted_neurons = populations(two)
+    assert sorted_neurons.localized[0].tolist() == [True] * 8 + [False] * 7
+    assert sorted_neurons.oscillatory[0].tolist() == [False] * 8 + [True] * 4 + [False] * 3
+    assert sorted_neurons.neither.sum() == 3
+    assert sorted_neurons.frequency[0, 8:12].tolist() == [0, 3, 8, 20]
+    np.testing.assert_allclose(sorted_neurons.position[0, :8], range(0, 40, 5), atol=1e-9)
+    assert np.isnan(sorted_neurons.ipr[0, -1]) and np.isnan(sorted_neurons.position[0, -1])
+    assert sorted_neurons.tiling.num.tolist() == [8]
+    summary = sorted_neurons.to_dict()
     assert summary == {
         "members": 1,
         "neurons": 15,
@@ -85,15 +85,17 @@ def test_two_populations(two):
         "evenness": pytest.approx(28 * 9 / 40 / np.sqrt(28 * (19 / 40 - (9 / 40) ** 2))),
     }
     json.dumps(summary)
-    assert re.search(r"localized +8   bias -1 \(negative 7, positive 1\)", repr(found))
-    assert "cover 60% of the sites" in repr(found) and "more even than by chance" in repr(found)
+    assert re.search(r"localized +8   bias -1 \(negative 7, positive 1\)", repr(sorted_neurons))
+    assert "cover 60% of the sites" in repr(sorted_neurons) and "more even than by chance" in repr(
+        sorted_neurons
+    )
 
 
 def test_noise_is_in_no_population(rng):
     """Of Gaussian noise few fields pass for localized, and hardly one for a wave."""
-    found = populations(made(rng.normal(size=(1, 1, 4000, 40))))
-    assert found.oscillatory.mean() < 0.01
-    assert found.localized.mean() < 0.15 and found.neither.mean() > 0.85
+    sorted_neurons = populations(made(rng.normal(size=(1, 1, 4000, 40))))
+    assert sorted_neurons.oscillatory.mean() < 0.01
+    assert sorted_neurons.localized.mean() < 0.15 and sorted_neurons.neither.mean() > 0.85
 
 
 def test_a_few_neighboring_waves_are_oscillatory(rng):
@@ -102,25 +104,27 @@ def test_a_few_neighboring_waves_are_oscillatory(rng):
     waves = np.cos(2 * np.pi * k * X / 40 + rng.uniform(0, 2 * np.pi, (50, 3, 1))) * rng.uniform(
         0.5, 1, (50, 3, 1)
     )
-    found = populations(made(waves.sum(axis=1)[None, None]))
+    sorted_neurons = populations(made(waves.sum(axis=1)[None, None]))
     assert (
-        not found.neither.any() and found.oscillatory.mean() > 0.8
+        not sorted_neurons.neither.any() and sorted_neurons.oscillatory.mean() > 0.8
     )  # where they meet they may be localized
-    assert set(found.frequency.ravel()) == {9, 10, 11}
+    assert set(sorted_neurons.frequency.ravel()) == {9, 10, 11}
 
 
 def test_members_that_ended_badly_count_nowhere(two):
     weights = np.concatenate([two.weights, np.full_like(two.weights, np.nan)])
     outcome = (Outcome("ok", -1), Outcome("non-finite", 3))
-    found = populations(made(weights, outcome=outcome))
-    assert found.to_dict()["members"] == 1 and found.localized.sum(axis=1).tolist() == [8, 0]
-    assert not found.neither[1].any() and np.isnan(found.bias).all()
-    assert "bias" not in repr(found)
+    sorted_neurons = populations(made(weights, outcome=outcome))
+    assert sorted_neurons.to_dict()["members"] == 1 and sorted_neurons.localized.sum(
+        axis=1
+    ).tolist() == [8, 0]
+    assert not sorted_neurons.neither[1].any() and np.isnan(sorted_neurons.bias).all()
+    assert "bias" not in repr(sorted_neurons)
 
 
 def test_without_localized_fields():
-    found = populations(made(np.stack([wave(1), wave(2)])[None, None]))
-    assert found.to_dict()["covered"] is None and "cover" not in repr(found)
+    sorted_neurons = populations(made(np.stack([wave(1), wave(2)])[None, None]))
+    assert sorted_neurons.to_dict()["covered"] is None and "cover" not in repr(sorted_neurons)
 
 
 def test_on_a_torus(rng):
@@ -128,45 +132,52 @@ def test_on_a_torus(rng):
     fields = np.stack(
         [np.exp(-((x - 4) ** 2 + (y - 3) ** 2) / 2), np.cos(2 * np.pi * (2 * x / 10 + 3 * y / 8))]
     )
-    found = populations(made(fields[None, None]))
-    assert found.localized.tolist() == [[True, False]] and found.oscillatory.tolist() == [
-        [False, True]
-    ]
-    assert found.frequency[0, 1].tolist() == [2, 3] and found.position.shape == (1, 2, 2)
-    np.testing.assert_allclose(found.position[0, 0], [4, 3], atol=1e-3)
+    sorted_neurons = populations(made(fields[None, None]))
+    assert sorted_neurons.localized.tolist() == [
+        [True, False]
+    ] and sorted_neurons.oscillatory.tolist() == [[False, True]]
+    assert sorted_neurons.frequency[0, 1].tolist() == [2, 3] and sorted_neurons.position.shape == (
+        1,
+        2,
+        2,
+    )
+    np.testing.assert_allclose(sorted_neurons.position[0, 0], [4, 3], atol=1e-3)
 
 
 # -- metrics ---------------------------------------------------------------------------------------
 
 
 def test_measure_is_the_function_at_every_record(two):
-    found = measure(two)
-    assert set(found) == {name for name, one in METRICS.items() if not one.slow}
+    measured = measure(two)
+    assert set(measured) == {name for name, metric in METRICS.items() if not metric.slow}
     for name in ("width", "uncertainty", "ipr"):
-        assert found[name].dims == ("member", "time", "neuron")
+        assert measured[name].dims == ("member", "time", "neuron")
         direct = METRICS[name].function(two.weights[0, 0], 1)
-        np.testing.assert_allclose(found[name].values[0, 0], direct)
-    assert np.isnan(found["width"].values[0, 1, -1])  # a field of zeros
-    assert found["width"].attrs["long_name"].startswith("Circular standard deviation")
-    assert found["time"].values.tolist() == [0, 0.5] and found["step"].values.tolist() == [0, 10]
+        np.testing.assert_allclose(measured[name].values[0, 0], direct)
+    assert np.isnan(measured["width"].values[0, 1, -1])  # a field of zeros
+    assert measured["width"].attrs["long_name"].startswith("Circular standard deviation")
+    assert measured["time"].values.tolist() == [0, 0.5] and measured["step"].values.tolist() == [
+        0,
+        10,
+    ]
 
 
 def test_slow_ones_are_asked_for(two):
-    found = measure(two, "sinusoid_error", "gabor_error")
-    assert list(found) == ["sinusoid_error", "gabor_error"]
-    last = found.isel(member=0, time=1)
+    measured = measure(two, "sinusoid_error", "gabor_error")
+    assert list(measured) == ["sinusoid_error", "gabor_error"]
+    last = measured.isel(member=0, time=1)
     assert (last["sinusoid_error"][8:12] < 1e-9).all() and (last["sinusoid_error"][:8] > 0.3).all()
     assert (last["gabor_error"][:8] < 1e-5).all()
 
 
 def test_measure_on_a_torus_with_times_of_their_own(rng):
-    found = measure(
+    measured = measure(
         made(rng.normal(size=(2, 3, 1, 6, 6)), times=np.arange(6.0).reshape(2, 3)),
         "position",
         "ipr",
     )
-    assert found["position"].dims == ("member", "time", "neuron", "coordinate")
-    assert found["flow_time"].shape == (2, 3) and found["time"].values.tolist() == [0, 10, 20]
+    assert measured["position"].dims == ("member", "time", "neuron", "coordinate")
+    assert measured["flow_time"].shape == (2, 3) and measured["time"].values.tolist() == [0, 10, 20]
 
 
 def test_a_metric_of_ones_own(two):
@@ -187,8 +198,8 @@ def test_a_metric_of_ones_own(two):
 
 def test_a_metric_of_nothing(two):
     """All members diverged."""
-    found = measure(made(np.full((1, 2, 1, 8), np.inf)), "position", "spectral_peak")
-    assert np.isnan(found["position"]).all() and found["spectral_peak"].shape == (1, 2, 1)
+    measured = measure(made(np.full((1, 2, 1, 8), np.inf)), "position", "spectral_peak")
+    assert np.isnan(measured["position"]).all() and measured["spectral_peak"].shape == (1, 2, 1)
 
 
 def test_mistakes_are_told(two):

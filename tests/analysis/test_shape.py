@@ -52,10 +52,10 @@ def test_width_of_two_sites():
 
 
 def test_uncertainty_of_bumps_and_a_single_site():
-    found = analysis.uncertainty(
+    result = analysis.uncertainty(
         [bump(1), bump(2), bump(3), np.eye(40)[7], bump(3) * np.cos(2 * np.pi * 6 * X / 40)]
     )
-    np.testing.assert_allclose(found, [0.502, 0.506, 0.514, 1.83, 2.11], atol=0.005)
+    np.testing.assert_allclose(result, [0.502, 0.506, 0.514, 1.83, 2.11], atol=0.005)
 
 
 @pytest.mark.parametrize("size", (9, 12))
@@ -81,10 +81,10 @@ def test_waves_have_no_place():
 
 
 def test_entropic_excess_in_closed_form(rng):
-    found = analysis.entropic_excess(
+    actual = analysis.entropic_excess(
         [bump(2), bump(3), np.eye(40)[3], np.ones(40), np.cos(np.pi * X)]
     )
-    np.testing.assert_allclose(found, [1 - np.log(2)] * 2 + [0, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(actual, [1 - np.log(2)] * 2 + [0, 0, 0], atol=1e-9)
     # A comb of every fourth site is a comb in frequency, and meets the bound as well.
     assert analysis.entropic_excess(np.where(X % 4 == 0, 1.0, 0)) == pytest.approx(0, abs=1e-12)
     # A wave: cos² at 40 sites, two frequencies.
@@ -111,25 +111,25 @@ def test_concentration_of_noise(rng):
     """Modes of Gaussian noise are exponential: the largest of m = 19 pairs and two singles, by
     simulation of those.
     """
-    found = analysis.spectral_concentration(rng.normal(size=(4000, 40)))
+    result = analysis.spectral_concentration(rng.normal(size=(4000, 40)))
     modes = np.concatenate(
         [rng.normal(size=(4000, 2)) ** 2, rng.chisquare(2, size=(4000, 19))], axis=1
     )
     null = modes.max(axis=1) / modes.sum(axis=1)
-    z = (found.mean() - null.mean()) / np.sqrt((found.var() + null.var()) / 4000)
+    z = (result.mean() - null.mean()) / np.sqrt((result.var() + null.var()) / 4000)
     assert abs(z) < 5
 
 
 @pytest.mark.parametrize("shape", ((20,), (21,), (6, 8), (5, 8), (5, 7)), ids=str)
 def test_oscillatory_is_twice_what_noise_has(rng, shape):
-    found = analysis.spectral_participation(rng.normal(size=(20_000, *shape)), len(shape))
-    error = found.std() / np.sqrt(20_000)
-    assert abs(found.mean() - analysis.oscillatory_from(shape) / 2) < 5 * error
+    result = analysis.spectral_participation(rng.normal(size=(20_000, *shape)), len(shape))
+    error = result.std() / np.sqrt(20_000)
+    assert abs(result.mean() - analysis.oscillatory_from(shape) / 2) < 5 * error
     degrees = (
         2 * 2 / np.prod(shape)
     )  # if every wave had two degrees of freedom, and shares were independent
-    assert abs(found.mean() - degrees) > 5 * error
-    assert (found > analysis.oscillatory_from(shape)).mean() < 0.02
+    assert abs(result.mean() - degrees) > 5 * error
+    assert (result > analysis.oscillatory_from(shape)).mean() < 0.02
 
 
 # -- bounds and symmetries -------------------------------------------------------------------------

@@ -31,11 +31,11 @@ def turned(angle):
 )
 def test_a_wave_comes_back(size, part, amplitude, phase, offset):
     frequency = 0.6 + part * (size / 2 - 0.1 - 0.6)
-    found = fit_sinusoid(wave(size, frequency, amplitude, phase, offset))
-    assert found.frequency == pytest.approx(frequency, abs=1e-8)
-    assert found.amplitude == pytest.approx(amplitude, rel=1e-8)
-    assert found.offset == pytest.approx(offset, abs=1e-8)
-    assert turned(found.phase - phase) < 1e-8 and found.error < 1e-10
+    fit = fit_sinusoid(wave(size, frequency, amplitude, phase, offset))
+    assert fit.frequency == pytest.approx(frequency, abs=1e-8)
+    assert fit.amplitude == pytest.approx(amplitude, rel=1e-8)
+    assert fit.offset == pytest.approx(offset, abs=1e-8)
+    assert turned(fit.phase - phase) < 1e-8 and fit.error < 1e-10
 
 
 def test_a_wave_on_a_torus_comes_back(rng):
@@ -47,12 +47,12 @@ def test_a_wave_on_a_torus_comes_back(rng):
     x, y = np.meshgrid(*(np.arange(n) / n for n in shape), indexing="ij")
     angle = 2 * np.pi * (frequency[:, 0, None, None] * x + frequency[:, 1, None, None] * y)
     fields = offset[:, None, None] + 2 * np.cos(angle + phase[:, None, None])
-    found = fit_sinusoid(fields, axes=2)
-    np.testing.assert_allclose(found.frequency, frequency, atol=1e-8)
-    np.testing.assert_allclose(found.amplitude, 2, atol=1e-8)
-    np.testing.assert_allclose(found.offset, offset, atol=1e-8)
-    assert turned(found.phase - phase).max() < 1e-8
-    np.testing.assert_allclose(found.curve(), fields, atol=1e-8)
+    fit = fit_sinusoid(fields, axes=2)
+    np.testing.assert_allclose(fit.frequency, frequency, atol=1e-8)
+    np.testing.assert_allclose(fit.amplitude, 2, atol=1e-8)
+    np.testing.assert_allclose(fit.offset, offset, atol=1e-8)
+    assert turned(fit.phase - phase).max() < 1e-8
+    np.testing.assert_allclose(fit.curve(), fields, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ("noise", "bumps", "steps"))
@@ -74,11 +74,11 @@ def test_no_other_frequency_fits_better(rng, kind):
         fit = columns @ np.linalg.lstsq(columns, fields.T, rcond=1e-9)[0]
         best = np.minimum(best, np.linalg.norm(fields.T - fit, axis=0))
     best /= np.linalg.norm(fields, axis=1)
-    found = fit_sinusoid(fields)
-    assert (found.error <= best + 1e-9).all()
-    np.testing.assert_allclose(found.error, best, atol=1e-4)  # the scan is coarse
-    rest = np.linalg.norm(fields - found.curve(), axis=1) / np.linalg.norm(fields, axis=1)
-    np.testing.assert_allclose(found.error, rest, atol=1e-12)
+    result = fit_sinusoid(fields)
+    assert (result.error <= best + 1e-9).all()
+    np.testing.assert_allclose(result.error, best, atol=1e-4)  # the scan is coarse
+    rest = np.linalg.norm(fields - result.curve(), axis=1) / np.linalg.norm(fields, axis=1)
+    np.testing.assert_allclose(result.error, rest, atol=1e-12)
 
 
 def test_scale_sign_and_mirror(rng):
@@ -99,9 +99,9 @@ def test_scale_sign_and_mirror(rng):
 def test_whole_frequencies_do_not_know_where_the_ring_begins(rng):
     field = wave(40, 3, phase=0.7, offset=0.2)
     for shift in (1, 17):
-        found = fit_sinusoid(np.roll(field, shift))
-        assert found.frequency == pytest.approx(3, abs=1e-10)
-        assert turned(found.phase - 0.7 + 2 * np.pi * 3 * shift / 40) < 1e-8
+        fit = fit_sinusoid(np.roll(field, shift))
+        assert fit.frequency == pytest.approx(3, abs=1e-10)
+        assert turned(fit.phase - 0.7 + 2 * np.pi * 3 * shift / 40) < 1e-8
 
 
 def test_noise_leaves_the_error_it_should(rng):
@@ -110,8 +110,8 @@ def test_noise_leaves_the_error_it_should(rng):
     """
     size, num, sigma = 40, 4000, 0.02
     fields = wave(size, 2.5, phase=0.4) + sigma * rng.normal(size=(num, size))
-    found = fit_sinusoid(fields)
-    rest = (found.error**2 * (fields**2).sum(axis=1)) / sigma**2
+    fit = fit_sinusoid(fields)
+    rest = (fit.error**2 * (fields**2).sum(axis=1)) / sigma**2
     for degrees, should in (
         (size - 4, True),
         (size - 3, False),
@@ -129,24 +129,24 @@ def test_noise_leaves_the_error_it_should(rng):
         axis=1,
     )
     variance = sigma**2 * np.linalg.inv(slopes.T @ slopes)[3, 3]
-    z = (((found.frequency - 2.5) ** 2).mean() / variance - 1) / np.sqrt(2 / num)
+    z = (((fit.frequency - 2.5) ** 2).mean() / variance - 1) / np.sqrt(2 / num)
     assert abs(z) < 5
-    assert abs((found.frequency - 2.5).mean()) < 5 * np.sqrt(variance / num)
+    assert abs((fit.frequency - 2.5).mean()) < 5 * np.sqrt(variance / num)
 
 
 @pytest.mark.parametrize("size", (40, 41))
 def test_the_fastest_wave(size):
     field = 3 * (-1.0) ** np.arange(size)
-    found = fit_sinusoid(field)
-    assert found.frequency == pytest.approx(size / 2) and found.error < 1e-10
-    np.testing.assert_allclose(found.curve(), field, atol=1e-9)
+    fit = fit_sinusoid(field)
+    assert fit.frequency == pytest.approx(size / 2) and fit.error < 1e-10
+    np.testing.assert_allclose(fit.curve(), field, atol=1e-9)
 
 
 def test_a_constant_field():
-    found = fit_sinusoid(np.full((2, 20), -0.3))
-    assert found.frequency.tolist() == [0, 0] and found.amplitude.tolist() == [0, 0]
-    np.testing.assert_allclose(found.offset, -0.3)
-    np.testing.assert_allclose(found.error, 0, atol=1e-15)
+    fit = fit_sinusoid(np.full((2, 20), -0.3))
+    assert fit.frequency.tolist() == [0, 0] and fit.amplitude.tolist() == [0, 0]
+    np.testing.assert_allclose(fit.offset, -0.3)
+    np.testing.assert_allclose(fit.error, 0, atol=1e-15)
 
 
 def test_a_bump_is_no_wave():
@@ -163,12 +163,12 @@ def test_a_bump_is_no_wave():
 
 def test_between_sites_and_over_leading_axes(rng):
     fields = np.stack([[wave(20, 1.5), wave(20, 2.25, phase=1)]] * 3)
-    found = fit_sinusoid(fields)
-    assert found.error.shape == found.frequency.shape == (3, 2)
-    np.testing.assert_allclose(found.curve(), fields, atol=1e-9)
+    fit = fit_sinusoid(fields)
+    assert fit.error.shape == fit.frequency.shape == (3, 2)
+    np.testing.assert_allclose(fit.curve(), fields, atol=1e-9)
     places = np.array([0.5, 3.25])
     np.testing.assert_allclose(
-        found.curve(places)[1, 1], np.cos(2 * np.pi * 2.25 * places / 20 + 1), atol=1e-9
+        fit.curve(places)[1, 1], np.cos(2 * np.pi * 2.25 * places / 20 + 1), atol=1e-9
     )
 
 

@@ -36,13 +36,13 @@ def test_chance_is_what_enumeration_says(rng, shape):
         ]
         every.append(counted(moved))
     covered, overlap = np.array(every).T
-    found = tiling(fields, axes)
-    assert (found.covered, found.overlap) == counted(fields)
-    assert found.covered_by_chance == pytest.approx(covered.mean())
-    assert found.overlap_by_chance == pytest.approx(overlap.mean())
-    assert found.evenness == pytest.approx((overlap.mean() - found.overlap) / overlap.std())
-    p = (overlap <= found.overlap).mean()
-    assert abs(found.chance - (1 + 999 * p) / 1000) <= 5 * np.sqrt(p * (1 - p) / 999)
+    result = tiling(fields, axes)
+    assert (result.covered, result.overlap) == counted(fields)
+    assert result.covered_by_chance == pytest.approx(covered.mean())
+    assert result.overlap_by_chance == pytest.approx(overlap.mean())
+    assert result.evenness == pytest.approx((overlap.mean() - result.overlap) / overlap.std())
+    p = (overlap <= result.overlap).mean()
+    assert abs(result.chance - (1 + 999 * p) / 1000) <= 5 * np.sqrt(p * (1 - p) / 999)
 
 
 def test_footprints_side_by_side_and_on_top_of_each_other():
@@ -60,27 +60,27 @@ def test_footprints_side_by_side_and_on_top_of_each_other():
 def test_random_arrangements_are_neither(rng):
     """Of 400 random sets, evenness has mean 0 and variance 1, and chance is uniform."""
     fields = np.stack([blocks(rng.integers(40, size=6), 40, 4) for _ in range(400)])
-    found = tiling(fields)
-    assert abs(found.evenness.mean()) < 5 / 20
-    spread = (found.evenness**2).std() / 20
-    assert abs((found.evenness**2).mean() - 1) < 5 * spread
+    result = tiling(fields)
+    assert abs(result.evenness.mean()) < 5 / 20
+    spread = (result.evenness**2).std() / 20
+    assert abs((result.evenness**2).mean() - 1) < 5 * spread
     for level in (0.1, 0.5):  # ties make it no more likely than the level
-        assert (found.chance <= level).mean() < level + 5 * np.sqrt(level * (1 - level) / 400)
-    assert abs((found.covered - found.covered_by_chance).mean()) < 5 * found.covered.std() / 20
+        assert (result.chance <= level).mean() < level + 5 * np.sqrt(level * (1 - level) / 400)
+    assert abs((result.covered - result.covered_by_chance).mean()) < 5 * result.covered.std() / 20
 
 
 def test_some_of_the_fields():
     fields = np.stack([blocks([0, 5, 10], 20, 5), blocks([0, 0, 0], 20, 5)])
-    found = tiling(fields, which=np.array([[True, True, False], [True, False, False]]))
-    assert found.num.tolist() == [2, 1] and found.covered.tolist() == [0.5, 0.25]
-    assert found.overlap[0] == 0 and np.isnan(found.overlap[1]) and np.isnan(found.chance[1])
+    result = tiling(fields, which=np.array([[True, True, False], [True, False, False]]))
+    assert result.num.tolist() == [2, 1] and result.covered.tolist() == [0.5, 0.25]
+    assert result.overlap[0] == 0 and np.isnan(result.overlap[1]) and np.isnan(result.chance[1])
     none = tiling(fields, which=np.zeros((2, 3), bool))
     assert none.num.tolist() == [0, 0] and np.isnan(none.covered).all()
 
 
 def test_fields_that_cover_everything():
-    found = tiling(np.ones((4, 10)))
-    assert (found.covered, found.evenness, found.chance, found.overlap) == (1, 0, 1, 60)
+    result = tiling(np.ones((4, 10)))
+    assert (result.covered, result.evenness, result.chance, result.overlap) == (1, 0, 1, 60)
 
 
 def test_fields_left_out_may_be_anything():

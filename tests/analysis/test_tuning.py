@@ -33,42 +33,42 @@ def apart(one, other):
 @pytest.mark.parametrize(("width", "frequency"), [(2.0, 0.25), (2.5, 0.2), (3.0, 0.15)])
 def test_an_even_gabor_in_closed_form(width, frequency):
     """|ŵ| is a Gaussian around ±f; on the circle |k| = f it is cosh(κ cos θ), κ = (2πfs)²."""
-    found = tuning([gabor(width, frequency, angle) for angle in (0.0, 0.4, 1.3, 2.8)])
+    tuned = tuning([gabor(width, frequency, angle) for angle in (0.0, 0.4, 1.3, 2.8)])
     kappa = (2 * np.pi * frequency * width) ** 2
-    np.testing.assert_allclose(found.frequency, frequency, rtol=2e-3)
-    assert apart(found.orientation, [0, 0.4, 1.3, 2.8]).max() < 2e-3
-    np.testing.assert_allclose(found.selectivity, iv(2, kappa) / iv(0, kappa), rtol=5e-3)
+    np.testing.assert_allclose(tuned.frequency, frequency, rtol=2e-3)
+    assert apart(tuned.orientation, [0, 0.4, 1.3, 2.8]).max() < 2e-3
+    np.testing.assert_allclose(tuned.selectivity, iv(2, kappa) / iv(0, kappa), rtol=5e-3)
     half = np.sqrt(2 * np.log(2)) / (2 * np.pi * width)
     np.testing.assert_allclose(
-        found.bandwidth, np.log2((frequency + half) / (frequency - half)), rtol=0.01
+        tuned.bandwidth, np.log2((frequency + half) / (frequency - half)), rtol=0.01
     )
-    np.testing.assert_allclose(found.oddness, 0, atol=1e-3)
+    np.testing.assert_allclose(tuned.oddness, 0, atol=1e-3)
 
 
 def test_a_round_blob_has_no_orientation_and_a_long_one_has():
     blob, long, wider = (gabor(1.5, 0, aspect=a) for a in (1, 1.3, 1.6))
-    found = tuning([blob, -blob, long, wider])
-    assert found.selectivity[:2].max() < 1e-6 and np.isinf(found.bandwidth).all()
-    np.testing.assert_allclose(found.frequency, 1 / 24, rtol=1e-9)  # the lowest grating there is
+    tuned = tuning([blob, -blob, long, wider])
+    assert tuned.selectivity[:2].max() < 1e-6 and np.isinf(tuned.bandwidth).all()
+    np.testing.assert_allclose(tuned.frequency, 1 / 24, rtol=1e-9)  # the lowest grating there is
     # |ŵ| at angle θ is exp(−κ(cos² + a² sin²)/2), so that the index is I₁/I₀ of κ(a² − 1)/4.
     kappa = (2 * np.pi * 1.5 / 24) ** 2
     for index, a in ((2, 1.3), (3, 1.6)):
         z = kappa * (a**2 - 1) / 4
-        assert found.selectivity[index] == pytest.approx(iv(1, z) / iv(0, z), rel=1e-3)
-        assert apart(found.orientation[index], 0) < 1e-2  # bars lie along the longer axis
-    np.testing.assert_allclose(np.cos(found.phase), [1, -1, 1, 1], atol=1e-6)
+        assert tuned.selectivity[index] == pytest.approx(iv(1, z) / iv(0, z), rel=1e-3)
+        assert apart(tuned.orientation[index], 0) < 1e-2  # bars lie along the longer axis
+    np.testing.assert_allclose(np.cos(tuned.phase), [1, -1, 1, 1], atol=1e-6)
 
 
 def test_the_phase_is_the_gabors_wherever_it_lies():
     phases = np.array([0.0, 0.7, np.pi / 2, 2.5, -2.0, -0.4])
     for center in ((11.0, 13.0), (0.0, 23.0), (5.5, 1.25)):
         fields = np.stack([gabor(phase=phase, angle=0.6, center=center) for phase in phases])
-        found = tuning(fields)
-        np.testing.assert_allclose(np.exp(1j * found.phase), np.exp(1j * phases), atol=0.02)
-        np.testing.assert_allclose(found.oddness, np.sin(phases) ** 2, atol=0.02)
+        tuned = tuning(fields)
+        np.testing.assert_allclose(np.exp(1j * tuned.phase), np.exp(1j * phases), atol=0.02)
+        np.testing.assert_allclose(tuned.oddness, np.sin(phases) ** 2, atol=0.02)
     fitted = fit_gabor(fields, axes=2)
-    assert apart(found.orientation, fitted.orientation).max() < 0.01
-    np.testing.assert_allclose(np.exp(1j * fitted.phase), np.exp(1j * found.phase), atol=0.02)
+    assert apart(tuned.orientation, fitted.orientation).max() < 0.01
+    np.testing.assert_allclose(np.exp(1j * fitted.phase), np.exp(1j * tuned.phase), atol=0.02)
 
 
 def test_answers_are_those_of_a_rectified_neuron_to_drifting_gratings(rng):
@@ -76,7 +76,7 @@ def test_answers_are_those_of_a_rectified_neuron_to_drifting_gratings(rng):
     whatever the field.
     """
     field = rng.normal(size=(8, 8))
-    found = tuning(field)
+    tuned = tuning(field)
     x, y = np.meshgrid(np.arange(8), np.arange(8), indexing="ij")
     turns = 2 * np.pi * np.arange(400) / 400
 
@@ -88,11 +88,11 @@ def test_answers_are_those_of_a_rectified_neuron_to_drifting_gratings(rng):
         )
         return drift.mean(), 2 * np.abs((drift * np.exp(1j * turns)).mean())
 
-    best = answer(found.frequency, found.orientation)
+    best = answer(tuned.frequency, tuned.orientation)
     assert best[1] / best[0] == pytest.approx(np.pi / 2, rel=1e-3)
     angles = np.pi * np.arange(90) / 90
-    curve = np.array([answer(found.frequency, angle)[1] for angle in angles])
-    assert found.selectivity == pytest.approx(
+    curve = np.array([answer(tuned.frequency, angle)[1] for angle in angles])
+    assert tuned.selectivity == pytest.approx(
         np.abs((curve * np.exp(2j * angles)).sum()) / curve.sum(), rel=1e-3
     )
     others = [answer(f, angle)[1] for f in np.linspace(1 / 8, 0.5, 16) for angle in angles]
@@ -106,20 +106,20 @@ def test_symmetries(rng):
     fields = np.stack(
         [gabor(angle=0.5, phase=0.8), gabor(1.5, 0.3, 2.0, 1.0), rng.normal(size=SHAPE)]
     )
-    found, names = tuning(fields), ("frequency", "orientation", "selectivity", "bandwidth")
+    result, names = tuning(fields), ("frequency", "orientation", "selectivity", "bandwidth")
     for other in (3 * fields, -fields, np.roll(fields, (3, 7), (1, 2))):
         for name in names:
             np.testing.assert_allclose(
-                getattr(tuning(other), name), getattr(found, name), rtol=1e-6
+                getattr(tuning(other), name), getattr(result, name), rtol=1e-6
             )
     np.testing.assert_allclose(
-        np.exp(1j * tuning(-fields).phase), -np.exp(1j * found.phase), atol=1e-6
+        np.exp(1j * tuning(-fields).phase), -np.exp(1j * result.phase), atol=1e-6
     )
     turned = tuning(fields[:2].swapaxes(1, 2)[:, ::-1])  # a quarter turn
     np.testing.assert_allclose(
-        apart(turned.orientation, found.orientation[:2]), np.pi / 2, atol=1e-2
+        apart(turned.orientation, result.orientation[:2]), np.pi / 2, atol=1e-2
     )
-    np.testing.assert_allclose(turned.selectivity, found.selectivity[:2], rtol=1e-2)
+    np.testing.assert_allclose(turned.selectivity, result.selectivity[:2], rtol=1e-2)
 
 
 def test_subfields_are_counted_around_the_lattice():
@@ -155,10 +155,10 @@ def test_as_metrics_and_what_is_refused():
     names = ("orientation_selectivity", "preferred_orientation", "oddness")
     assert all(METRICS[name].slow for name in names) and not METRICS["subfields"].slow
     many = np.stack([gabor(angle=a) for a in np.linspace(0, 3, 6)]).reshape(2, 3, *SHAPE)
-    found = tuning(many)
-    assert found.selectivity.shape == found.phase.shape == (2, 3)
+    tuned = tuning(many)
+    assert tuned.selectivity.shape == tuned.phase.shape == (2, 3)
     for name, values in zip(
-        names, (found.selectivity, found.orientation, found.oddness), strict=True
+        names, (tuned.selectivity, tuned.orientation, tuned.oddness), strict=True
     ):
         np.testing.assert_array_equal(METRICS[name].function(many, 2), values)
     with pytest.raises(InputError, match="torus"):

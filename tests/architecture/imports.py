@@ -57,21 +57,21 @@ def sources(folder: Path) -> dict[str, str]:
     """The text of every module below a folder, by dotted name; a package's `__init__` has the
     package's name.
     """
-    found = {}
+    result = {}
     for path in sorted(folder.rglob("*.py")):
         parts = (folder.name, *path.relative_to(folder).with_suffix("").parts)
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(
+        result[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(
             encoding="utf-8"
         )
-    return found
+    return result
 
 
 def imports(modules: Mapping[str, str]) -> list[Import]:
     """Every import of one of these modules by another, except those for the type checker alone."""
     return [
-        found
+        result
         for name, text in modules.items()
-        for found in _visit(ast.parse(text), name, modules, True)
+        for result in _visit(ast.parse(text), name, modules, True)
     ]
 
 
@@ -138,15 +138,15 @@ def homeless(modules: Mapping[str, str]) -> list[str]:
 def upward(modules: Mapping[str, str]) -> list[str]:
     """Imports that do not go down, told in a line each."""
     told = []
-    for one in imports(modules):
-        here, there = room_of(one.source), room_of(one.target)
+    for imported in imports(modules):
+        here, there = room_of(imported.source), room_of(imported.target)
         if here == there or not there:
             continue
-        mine, other = layer_of(one.source), layer_of(one.target)
+        mine, other = layer_of(imported.source), layer_of(imported.target)
         down = mine is not None and other is not None and other < mine
         if not (down or mine == other == 0 or (here, there) in NEIGHBORS):
             told.append(
-                f"{one.source}, line {one.line}, imports {one.target}: layer {mine} may not import layer {other}"
+                f"{imported.source}, line {imported.line}, imports {imported.target}: layer {mine} may not import layer {other}"
             )
     return told
 
@@ -156,9 +156,9 @@ def cycle(modules: Mapping[str, str]) -> list[str]:
     is none.
     """
     graph: dict[str, set[str]] = {name: set() for name in modules}
-    for one in imports(modules):
-        if one.eager and one.target in graph:
-            graph[one.source].add(one.target)
+    for imported in imports(modules):
+        if imported.eager and imported.target in graph:
+            graph[imported.source].add(imported.target)
     done: set[str] = set()
 
     def walk(name: str, path: list[str]) -> list[str]:
@@ -167,9 +167,9 @@ def cycle(modules: Mapping[str, str]) -> list[str]:
         if name in done:
             return []
         for other in sorted(graph[name]):
-            if found := walk(other, [*path, name]):
-                return found
+            if result := walk(other, [*path, name]):
+                return result
         done.add(name)
         return []
 
-    return next((found for name in sorted(graph) if (found := walk(name, []))), [])
+    return next((result for name in sorted(graph) if (result := walk(name, []))), [])

@@ -223,9 +223,9 @@ def is_documented(value):
 
 @pytest.mark.parametrize("name", ["lattice", "marginals", "stimuli"])
 def test_public_names_are_documented(name):
-    found = dict(public(getattr(lf, name)))
-    assert len(found) > 15
-    assert [label for label, value in found.items() if not is_documented(value)] == []
+    result = dict(public(getattr(lf, name)))
+    assert len(result) > 15
+    assert [label for label, value in result.items() if not is_documented(value)] == []
 
 
 MACHINE = re.compile(r"(?<![\w.:/])(/(home|root|work|Users|mnt|tmp|opt|srv|scratch)/|[A-Z]:\\)")

@@ -23,19 +23,19 @@ def x():
 
 
 def test_linear_it_spans_the_leading_principal_components(x):
-    found = Autoencoder(3, activation="linear", steps=3000, batch=100, learning_rate=0.01).fit(
+    result = Autoencoder(3, activation="linear", steps=3000, batch=100, learning_rate=0.01).fit(
         x, seed=1
     )
     exact = lf.baselines.PCA(3).fit(x)
     scale = (x - x.mean(axis=0)).std()
     # Tied weights of the least error are an orthonormal basis of that space, turned in any way.
-    own = found.fields * scale
+    own = result.fields * scale
     np.testing.assert_allclose(own @ own.T, np.eye(3), atol=0.02)
     inside = np.linalg.norm(own @ exact.fields.T, axis=1) / np.linalg.norm(own, axis=1)
     assert inside.min() > 0.999
-    assert found.notes["residual"] == pytest.approx(1 - sum(exact.notes["share"]), rel=0.01)
+    assert result.notes["residual"] == pytest.approx(1 - sum(exact.notes["share"]), rel=0.01)
     # Power: two components of the three, or the three that come next, leave more than that.
-    assert 1 - sum(lf.baselines.PCA(2).fit(x).notes["share"]) > 1.5 * found.notes["residual"]
+    assert 1 - sum(lf.baselines.PCA(2).fit(x).notes["share"]) > 1.5 * result.notes["residual"]
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -72,8 +72,8 @@ def test_gradient_is_that_of_the_loss_by_hand(activation, x):
     assert float(value) == pytest.approx(loss(flat), rel=1e-12)
     step = 1e-6
     wanted = [
-        (loss(flat + step * one) - loss(flat - step * one)) / (2 * step)
-        for one in np.eye(len(flat))
+        (loss(flat + step * axis) - loss(flat - step * axis)) / (2 * step)
+        for axis in np.eye(len(flat))
     ]
     np.testing.assert_allclose(
         np.concatenate([np.ravel(part) for part in gradient]), wanted, rtol=1e-5, atol=1e-6

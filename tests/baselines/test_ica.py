@@ -29,18 +29,18 @@ def sources(kind, num, count, seed=0):
 def test_unmixes_sources_of_either_kurtosis(kind):
     mixing = np.random.default_rng(3).normal(size=(5, 5))
     s = sources(kind, 20_000, 5)
-    found = FastICA(5).fit(s @ mixing.T, seed=1)
-    assert found.converged and 0 < found.iterations <= 200
+    result = FastICA(5).fit(s @ mixing.T, seed=1)
+    assert result.converged and 0 < result.iterations <= 200
     # The fields act on samples: times the mixing they pick one source each, with unit variance, up
     # to order and sign.
-    picked = np.abs(found.fields @ mixing)
+    picked = np.abs(result.fields @ mixing)
     assert sorted(picked.argmax(axis=1)) == list(range(5))
     # Errors of ICA are of order 1/√num = 0.007 an entry; the columns of the mixing matrix would not
     # come near.
     np.testing.assert_allclose(np.sort(picked, axis=1)[:, -1], 1, atol=0.05)
     assert np.sort(picked, axis=1)[:, :-1].max() < 0.1
     assert (
-        np.sort(np.abs(found.fields.T @ mixing), axis=1)[:, :-1].max() > 0.3
+        np.sort(np.abs(result.fields.T @ mixing), axis=1)[:, :-1].max() > 0.3
     )  # power: transposed it is no solution
 
 
@@ -104,8 +104,8 @@ def test_fits_beside_each_other_keep_their_warnings_apart(recwarn):
     x = sources("heavy", 500, 4)
     hasty, patient = FastICA(4, iterations=1, tolerance=1e-12), FastICA(4)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda method: method.fit(x).converged, [hasty, patient] * 10))
-    assert found == [False, True] * 10 and not recwarn
+        result = list(pool.map(lambda method: method.fit(x).converged, [hasty, patient] * 10))
+    assert result == [False, True] * 10 and not recwarn
 
 
 def test_is_found_by_name_and_reads_back():

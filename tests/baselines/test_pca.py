@@ -28,14 +28,14 @@ def circulant():
 
 
 def test_fields_on_a_ring_are_sinusoids(circulant):
-    found = PCA(SITES).fit(with_covariance(circulant))
+    result = PCA(SITES).fit(with_covariance(circulant))
     wanted = np.sort(np.fft.fft(circulant[0]).real)[::-1]
-    np.testing.assert_allclose(found.notes["variance"], wanted, rtol=1e-9)
-    np.testing.assert_allclose(found.notes["share"], wanted / wanted.sum(), rtol=1e-9)
-    np.testing.assert_allclose(found.fields @ found.fields.T, np.eye(SITES), atol=1e-12)
+    np.testing.assert_allclose(result.notes["variance"], wanted, rtol=1e-9)
+    np.testing.assert_allclose(result.notes["share"], wanted / wanted.sum(), rtol=1e-9)
+    np.testing.assert_allclose(result.fields @ result.fields.T, np.eye(SITES), atol=1e-12)
     # One frequency each: the power of the k-th field lies at the frequency of the k-th eigenvalue,
     # and nowhere else.
-    power = np.abs(np.fft.rfft(found.fields, axis=1)) ** 2
+    power = np.abs(np.fft.rfft(result.fields, axis=1)) ** 2
     power /= power.sum(axis=1, keepdims=True)
     assert np.all(power.max(axis=1) > 1 - 1e-9)
     assert power.argmax(axis=1).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6]
@@ -46,10 +46,12 @@ def test_responses_have_the_variances_told(circulant):
         circulant, mean=1000.0
     )  # a large mean costs no digits, in single precision either
     for samples, digits in ((x, 1e-6), (x.astype(np.float32), 2e-2)):
-        found = PCA(5).fit(samples)
-        outputs = x @ found.fields.T
-        np.testing.assert_allclose(np.cov(outputs.T), np.diag(found.notes["variance"]), atol=digits)
-        assert found.converged
+        result = PCA(5).fit(samples)
+        outputs = x @ result.fields.T
+        np.testing.assert_allclose(
+            np.cov(outputs.T), np.diag(result.notes["variance"]), atol=digits
+        )
+        assert result.converged
 
 
 def test_power_other_directions_have_less_variance(circulant):

@@ -24,15 +24,15 @@ def patterns(num, seed=0):
 
 
 def test_hidden_units_find_the_two_blocks():
-    found = RBM(2, steps=4000, batch=20).fit(patterns(2000), seed=1)
+    result = RBM(2, steps=4000, batch=20).fit(patterns(2000), seed=1)
     share = np.stack(
-        [np.abs(found.fields[:, half]).sum(axis=1) for half in (slice(5), slice(5, 10))], axis=1
+        [np.abs(result.fields[:, half]).sum(axis=1) for half in (slice(5), slice(5, 10))], axis=1
     )
     share /= share.sum(axis=1, keepdims=True)
     assert (
         sorted(share.argmax(axis=1)) == [0, 1] and share.max(axis=1).min() > 0.8
     )  # one block each
-    for row, half in zip(found.fields, share.argmax(axis=1), strict=True):
+    for row, half in zip(result.fields, share.argmax(axis=1), strict=True):
         own = row[5 * half : 5 * half + 5]
         assert np.abs(np.sign(own).sum()) == 5  # all sites of the block by one sign
 

@@ -37,11 +37,11 @@ def overlap(fields, atoms):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_finds_the_atoms_samples_were_made_of(made, seed):
     atoms, x = made
-    found = METHOD.fit(x, seed=seed)
-    cosine = overlap(found.fields, atoms)  # up to order and sign
+    result = METHOD.fit(x, seed=seed)
+    cosine = overlap(result.fields, atoms)  # up to order and sign
     assert sorted(cosine.argmax(axis=1)) == list(range(ATOMS)) and cosine.max(axis=1).min() > 0.98
-    assert np.linalg.norm(found.fields, axis=1).max() < 1 + 1e-9
-    assert found.notes["active"] == pytest.approx(2 / ATOMS, abs=0.1)
+    assert np.linalg.norm(result.fields, axis=1).max() < 1 + 1e-9
+    assert result.notes["active"] == pytest.approx(2 / ATOMS, abs=0.1)
     # Power: principal components of the same samples are other directions.
     assert overlap(lf.baselines.PCA(ATOMS).fit(x).fields, atoms).max(axis=1).min() < 0.9
 

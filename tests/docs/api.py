@@ -54,12 +54,12 @@ def _offered(name, value):
 
 
 def _defined(module):
-    found = [
+    result = [
         name
         for name, value in vars(module).items()
         if _offered(name, value) and value.__module__ == module.__name__
     ]
-    return [f"{module.__name__}.{name}" for name in found]
+    return [f"{module.__name__}.{name}" for name in result]
 
 
 def all_names():

@@ -40,20 +40,20 @@ def pages():
 def blocks(path):
     """The fenced blocks of a page, in order."""
     page = path.read_text(encoding="utf-8")
-    found = [
+    result = [
         Block(
-            _language(one["language"], one["text"]),
-            one["text"],
-            page.count("\n", 0, one.start("text")),
-            one["word"] or "",
-            one["value"] or "",
+            _language(match["language"], match["text"]),
+            match["text"],
+            page.count("\n", 0, match.start("text")),
+            match["word"] or "",
+            match["value"] or "",
         )
-        for one in FENCE.finditer(page)
+        for match in FENCE.finditer(page)
     ]
-    assert 2 * len(found) == len(re.findall("^ *```", page, re.MULTILINE)), (
+    assert 2 * len(result) == len(re.findall("^ *```", page, re.MULTILINE)), (
         f"{path}: a block that is not closed, or indented"
     )
-    return found
+    return result
 
 
 def _language(given, text):
@@ -69,6 +69,9 @@ def prose(path):
     code = (r"^```.*?^```$", r"<!--.*?-->", r"`[^`]+?`", r"^::: \S+$")
     for pattern in (*code, r"\]\([^)]*\)", r"https?://\S+"):
         text = re.sub(
-            pattern, lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL
+            pattern,
+            lambda result: "\n" * result[0].count("\n"),
+            text,
+            flags=re.MULTILINE | re.DOTALL,
         )
     return text

@@ -38,10 +38,10 @@ def members(cls):
 
 def undocumented(name):
     value = resolve(name)
-    found = [] if (inspect.getdoc(value) or "").strip() else [name]
+    result = [] if (inspect.getdoc(value) or "").strip() else [name]
     if inspect.isclass(value):
-        found += [name for name, one in members(value) if not (inspect.getdoc(one) or "").strip()]
-    return found
+        result += [name for name, one in members(value) if not (inspect.getdoc(one) or "").strip()]
+    return result
 
 
 def test_everything_public_is_documented():

@@ -23,13 +23,13 @@ def anchors(path):
     objects.
     """
     text = path.read_text(encoding="utf-8")
-    found = set(re.findall(r"^::: (\S+)", text, re.MULTILINE)) | set(
+    result = set(re.findall(r"^::: (\S+)", text, re.MULTILINE)) | set(
         re.findall(r"\{ ?#([\w-]+)", text)
     )
     for heading in re.findall(r"^#+ (.+)$", without_code(text, inline=False), re.MULTILINE):
         plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
-        found.add(re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower()))
-    return found
+        result.add(re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower()))
+    return result
 
 
 def broken(path, link):

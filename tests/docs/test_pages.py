@@ -35,7 +35,7 @@ KNOWN = ("python", "console", "sh", "toml", "json", "text", "")
 WITH_CODE = [
     path
     for path in pages()
-    if any(one.language in ("python", "console", "sh") for one in blocks(path))
+    if any(block.language in ("python", "console", "sh") for block in blocks(path))
 ]
 LONG = [
     ROOT / "docs" / name
@@ -161,7 +161,7 @@ def test_its_blocks_can_be_read(path, folder, monkeypatch):
 def read_python(text, place):
     """Fails where the code is none, or names after `lf.` what the package does not have."""
     if ">>>" in text:
-        text = "".join(one.source for one in doctest.DocTestParser().get_examples(text))
+        text = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
     for node in ast.walk(ast.parse(text)):
         name = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
         if re.fullmatch(r"lf(\.\w+)+", name):

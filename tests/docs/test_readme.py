@@ -30,5 +30,5 @@ def test_the_claims_named_are_in_the_ledger():
         path.read_text(encoding="utf-8") for path in (ROOT / "src/localfields/figures").glob("*.py")
     )
     assert named == {"K3", "K5", "L3b", "M2", "P1", "T1"}
-    assert all(f'"{one}"' in figures for one in named)
+    assert all(f'"{name}"' in figures for name in named)
     assert "20 published claims" in part and "14 are reproduced" in part and "Six differ" in part

@@ -34,7 +34,7 @@ class Fetches(HTMLParser):
         if tag == "link" and given.get("rel") in ("canonical", "next", "prev"):
             return
         self.found += [given[name] for name in FETCHED.get(tag, ()) if given.get(name)]
-        self.found += [one[0] or one[1] for one in URL.findall(given.get("style") or "")]
+        self.found += [match[0] or match[1] for match in URL.findall(given.get("style") or "")]
         self.classes += (given.get("class") or "").split()
 
 
@@ -63,29 +63,29 @@ def test_nothing_is_fetched_from_another_host(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
     for page in pages:
-        abroad = [one for one in fetched(page.read_text(encoding="utf-8")) if ABROAD.match(one)]
+        abroad = [link for link in fetched(page.read_text(encoding="utf-8")) if ABROAD.match(link)]
         assert not abroad, f"{page.name} fetches {abroad}"
     for style in site.rglob("*.css"):
-        named = [one[0] or one[1] for one in URL.findall(style.read_text(encoding="utf-8"))]
-        assert not [one for one in named if ABROAD.match(one)], style
+        named = [match[0] or match[1] for match in URL.findall(style.read_text(encoding="utf-8"))]
+        assert not [name for name in named if ABROAD.match(name)], style
 
 
 @pytest.mark.slow
 def test_what_is_fetched_is_there(site):
     for page in site.rglob("*.html"):
-        for one in fetched(page.read_text(encoding="utf-8")):
-            name = re.split("[?#]", one)[0]
+        for link in fetched(page.read_text(encoding="utf-8")):
+            name = re.split("[?#]", link)[0]
             if (
                 page.name != "404.html"
                 and name
                 and name != "report/report.html"
                 and not name.startswith("data:")
             ):
-                assert (page.parent / name).is_file(), f"{page.name} names {one}"
+                assert (page.parent / name).is_file(), f"{page.name} names {link}"
     fonts = re.findall(
         r"url\((fonts/[^)]+\.woff2)\)", (site / "assets" / "katex" / "katex.min.css").read_text()
     )
-    assert fonts and all((site / "assets" / "katex" / one).is_file() for one in fonts)
+    assert fonts and all((site / "assets" / "katex" / font).is_file() for font in fonts)
 
 
 @pytest.mark.slow
@@ -105,4 +105,4 @@ def test_fields_and_examples_are_in_the_reference(site):
     ],
 )
 def test_another_host_is_seen(page):
-    assert [one for one in fetched(page) if ABROAD.match(one)]
+    assert [link for link in fetched(page) if ABROAD.match(link)]

@@ -43,14 +43,14 @@ CAPITALS = {
 
 
 def mistakes(text):
-    found = []
+    result = []
     for patterns, flags in ((WORDS, re.IGNORECASE), (CAPITALS, 0)):
         for pattern, right in patterns.items():
-            for one in re.finditer(rf"\b(?:{pattern})", text, flags):
-                found.append(
-                    f"line {text.count(chr(10), 0, one.start()) + 1}: {one[0]!r}; write {right!r}"
+            for match in re.finditer(rf"\b(?:{pattern})", text, flags):
+                result.append(
+                    f"line {text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}; write {right!r}"
                 )
-    return found
+    return result
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -62,9 +62,9 @@ def test_the_words_of_docstrings_and_comments():
     for path in sorted((ROOT / "src").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         wrong = [
-            f"{path.name}, line {text.count(chr(10), 0, one.start()) + 1}: {one[0]}"
+            f"{path.name}, line {text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
             for pattern in WORDS
-            for one in re.finditer(rf"\b(?:{pattern})", text, re.IGNORECASE)
+            for match in re.finditer(rf"\b(?:{pattern})", text, re.IGNORECASE)
         ]
         assert not wrong
 

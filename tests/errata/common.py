@@ -76,8 +76,8 @@ def descent(theory, task, network=None, **params):
     """−∇L of the library's, in its convention: L = E(Y − ŷ)², without a ½."""
     flow = theory.flow(task, network or lf.networks.SingleNeuron())
     gradient = jax.jit(lambda params: flow(params)[1])  # compiled, the loss itself is left out
-    found = gradient({name: jnp.asarray(np.atleast_1d(value)) for name, value in params.items()})
-    return {name: -np.asarray(value) for name, value in found.items()}
+    result = gradient({name: jnp.asarray(np.atleast_1d(value)) for name, value in params.items()})
+    return {name: -np.asarray(value) for name, value in result.items()}
 
 
 def neuron(w, task=GAUSSIAN, theory=None):

@@ -41,11 +41,11 @@ from .row import Measured, integral, normal_mean, off, slopes
 @PAPER.confirm("(3)")
 def unit_variance():
     laws = [lf.marginals.ErfNormal(gain=g) for g in (0.3, 1.0, 3.0)]
-    found = [
+    result = [
         normal_mean(lambda z, law=law: (math.erf(law.gain * z) / float(law.deviation())) ** 2)
         for law in laws
     ]
-    return Measured("variance at $g=0.3,1,3$ by quadrature", None, off(found, np.ones(3)), 1e-10)
+    return Measured("variance at $g=0.3,1,3$ by quadrature", None, off(result, np.ones(3)), 1e-10)
 
 
 @PAPER.confirm(r"(5), (6), at $\sigma=1$")
@@ -180,11 +180,11 @@ def conditional_mean():
 def response_is_a_gradient():
     w = field(9)
     exact = slopes(lambda w: P1 @ np.maximum(STATES @ w, 0), w)
-    found = enumerated_response(w, STRONG)
+    result = enumerated_response(w, STRONG)
     return Measured(
         r"$f$ as the gradient of $\mathrm E[\mathrm{ReLU}]$ by differences, 9 spins",
         None,
-        off(found, exact),
+        off(result, exact),
         1e-9,
     )
 

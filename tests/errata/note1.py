@@ -246,9 +246,9 @@ def race():
     vectors = np.linalg.eigh(net.a)[1]
     far = [vectors.T @ (w - net.end) for w in (net.start, net.integrated(time))]
     speed = -np.log(far[1] / far[0]) / time
-    found = 0.5 * net.theory.rates[::-1]  # eigenvalues ascend
+    result = 0.5 * net.theory.rates[::-1]  # eigenvalues ascend
     what = "rates at which modes approach their end, by integration; with the eigenvalues in reverse, and as they are"
-    return Measured(what, off(found[::-1], speed), off(found, speed), 1e-8)
+    return Measured(what, off(result[::-1], speed), off(result, speed), 1e-8)
 
 
 @NOTE1.erratum(

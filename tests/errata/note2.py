@@ -82,15 +82,15 @@ def symmetry():
 def homogeneity():
     w, sigma1 = field(), lf.lattice.matrix(STUDENT.stimuli[1].covariance())
     response = LinearResponse().response(STUDENT.stimuli[1])
-    found, plain, exact = [], [], []
+    result, plain, exact = [], [], []
     for scale in (1e-2, 1.0, 1e2):
         x = scale**2 * float(w @ sigma1 @ w)
         along = np.asarray(response(jnp.asarray(scale * w))) @ w / (scale * w @ sigma1 @ w)
-        found.append(along * math.sqrt(x))
+        result.append(along * math.sqrt(x))
         plain.append(1.0)
         exact.append(student_mean() / 2)
     what = r"$g(x)\sqrt x$ over four decades of the length, Student's $t_5$, quadrature; printed read as $x^{-1/2}$"
-    return Measured(what, off(plain, exact), off(found, exact), 1e-9)
+    return Measured(what, off(plain, exact), off(result, exact), 1e-9)
 
 
 @NOTE2.erratum(
@@ -124,7 +124,9 @@ def few_bumps():
     exact = [enumerated_response(bumps(*case), RING) for case in cases]
     printed = [COVARIANCE[3], COVARIANCE[3] + COVARIANCE[7], COVARIANCE[3], COVARIANCE[3]]
     right = [bump_response(COVARIANCE, *case) for case in cases]
-    errors = [[off(*pair) for pair in zip(found, exact, strict=True)] for found in (printed, right)]
+    errors = [
+        [off(*pair) for pair in zip(result, exact, strict=True)] for result in (printed, right)
+    ]
     what = f"12 spins, $J=0.7$, enumerated; errors up to {max(errors[0]):.0f} times the value; the least of the four"
     return Measured(what, min(errors[0]), max(errors[1]))
 
@@ -142,9 +144,9 @@ def majority():
         exact = enumerated_response(bumps(sites, heights), RING)
         right = bump_response(COVARIANCE, sites, heights, ising_fourth(12, 0.7, sites))
         worst.append([np.abs(value - exact).max() for value in (0.5 * COVARIANCE[0], right)])
-    printed, found = np.max(worst, axis=0)
+    printed, result = np.max(worst, axis=0)
     what = "largest error over all places of three bumps 2, 1.5, 1; printed with its missing ½"
-    return Measured(what, float(printed), float(found), unit="absolute")
+    return Measured(what, float(printed), float(result), unit="absolute")
 
 
 @NOTE2.erratum(

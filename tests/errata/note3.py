@@ -30,12 +30,12 @@ def tails():
         [normal_mean(lambda z, g=g, n=n: math.erf(g * z) ** n) for n in (2, 4)] for g in gains
     ]
     exact = np.array([fourth / second**2 - 3 for second, fourth in moments])
-    found = np.array([lf.marginals.ErfNormal(gain=g).excess_kurtosis for g in gains])
+    result = np.array([lf.marginals.ErfNormal(gain=g).excess_kurtosis for g in gains])
     wrong = np.abs(exact)  # of the printed sign
     what = (
         f"excess kurtosis at $g=0.3,1,3,100$ by quadrature, {', '.join(f'{x:.3f}' for x in exact)}"
     )
-    return Measured(what.replace("-", "−"), off(wrong, exact), off(found, exact), 1e-6)
+    return Measured(what.replace("-", "−"), off(wrong, exact), off(result, exact), 1e-6)
 
 
 def two_signs(z, b):
@@ -97,12 +97,12 @@ def objective():
     states = enumerate_states(8).astype(float)
     strong, weak = (ising_weights(states, j) for j in (0.7, 0.3))
     rng = np.random.default_rng(0)
-    found = np.array([chances(0.3 * rng.normal(size=8), strong, weak, states) for _ in range(20)])
-    order = [np.sign(found[:, None, k] - found[None, :, k]) for k in (0, 1)]
+    result = np.array([chances(0.3 * rng.normal(size=8), strong, weak, states) for _ in range(20)])
+    order = [np.sign(result[:, None, k] - result[None, :, k]) for k in (0, 1)]
     turned = float(np.mean(order[0] * order[1] < 0))
     what = f"20 random fields, 8 spins, enumerated: (6) and (7) rank {100 * turned:.0f} % of their pairs differently; "
     what += "largest difference of (6) from (7), and of (9) from (7)"
-    gaps = [float(np.abs(found[:, k] - found[:, 1]).max()) for k in (0, 2)]
+    gaps = [float(np.abs(result[:, k] - result[:, 1]).max()) for k in (0, 2)]
     return Measured(what, *gaps, 1e-10, unit="absolute")
 
 
@@ -115,8 +115,8 @@ def objective():
 def dominance():
     s1, s0 = root(field(), SIGMA1), root(field(), SIGMA0)
     exact = 2 * normal_mean(lambda z: math.erf(s1 * z / (math.sqrt(2) * s0)), 0.0)
-    found = lf.theory.dominance(field(), GAUSSIAN)
-    return Measured("the note's last integral, by quadrature", None, off(found, exact), 1e-10)
+    result = lf.theory.dominance(field(), GAUSSIAN)
+    return Measured("the note's last integral, by quadrature", None, off(result, exact), 1e-10)
 
 
 @NOTE3.erratum(
@@ -133,8 +133,8 @@ def starting_loss():
         for out, low in ((erf, -1), (relu, 0))
     ]
     arcsines = sum(math.asin(q / (1 + q)) for q in (q0, q1))
-    found = [2 + 2 / math.pi * arcsines, 1 + 0.5 * (q0 + q1) - math.sqrt(2 * q1 / math.pi)]
-    return Measured("both losses by quadrature", None, off(found, exact), 1e-9)
+    result = [2 + 2 / math.pi * arcsines, 1 + 0.5 * (q0 + q1) - math.sqrt(2 * q1 / math.pi)]
+    return Measured("both losses by quadrature", None, off(result, exact), 1e-9)
 
 
 def relu(x):
@@ -179,12 +179,12 @@ def priors():
     flow = lf.theory.AbsoluteCommittee().flow(signs, lf.networks.Committee(1, "erf", "trained"))
     loss, gradient = flow({"weights": jnp.asarray(w[None]), "biases": jnp.asarray([b])})
     exact = np.append(slopes(lambda w: absolute_loss(w, b), w, 1e-3), absolute_loss(w, b))
-    found = np.append(np.asarray(gradient["weights"][0]), float(loss))
+    result = np.append(np.asarray(gradient["weights"][0]), float(loss))
     # As printed, from the means of each class by quadrature, which are not in question.
     printed = np.append(slopes(lambda w: class_sum(w, b), w, 1e-3), class_sum(w, b))
     assert abs(absolute_loss(w, 0.0) - 1) < 1e-9
     what = "the loss of one neuron and its gradient by quadrature and differences"
-    return Measured(what, off(printed, exact), off(found, exact), 1e-8)
+    return Measured(what, off(printed, exact), off(result, exact), 1e-8)
 
 
 @NOTE3.erratum("(32)", r"$\sigma'(x)=\tfrac1{\sqrt\pi}e^{-x^2/2}$", r"$\sqrt{2/\pi} e^{-x^2/2}$")

@@ -160,13 +160,13 @@ def printed_44(w, v, sigma, last=False):
 )
 def chain():
     exact, w, v = gated_product(*PAIR, SIGMA1), *PAIR
-    found = [
+    result = [
         moments.printed_43(w, v, SIGMA1),
         printed_44(w, v, SIGMA1),
         printed_44(w, v, SIGMA1, last=True),
     ]
-    errors = [off(value, exact) for value in found]
-    assert off(found[0], found[1]) > 0.05 and off(found[1], found[2]) > 0.05
+    errors = [off(value, exact) for value in result]
+    assert off(result[0], result[1]) > 0.05 and off(result[1], result[2]) > 0.05
     percent = ", ".join(f"{100 * x:.0f} %" for x in errors)
     what = f"the product by quadrature: (43), (44), (45) are off by {percent}; the least"
     return Measured(what, min(errors), off(committees.gated(w, v, SIGMA1), exact), 1e-10)

@@ -105,12 +105,12 @@ def heavy_tails():
             and growing[2] - growing[1] > 0.9 * (growing[1] - growing[0])
         )
     exact = moment(4, 5.0, 1e5) / moment(2, 5.0, 1e5) ** 2
-    found = lf.marginals.Algebraic(k=5.0).kurtosis
-    assert round(found, 4) == 4.2853
+    result = lf.marginals.Algebraic(k=5.0).kurtosis
+    assert round(result, 4) == 4.2853
     return Measured(
         "kurtosis of Kur(5) by quadrature to $10^5$",
         abs(3.86 - exact),
-        abs(found - exact),
+        abs(result - exact),
         1e-4,
         unit="absolute",
     )
@@ -299,11 +299,11 @@ def shell():
         density, -1, 1
     )  # of a coordinate of U
     x, p = lf.stimuli.EllipticalShell((dim,)).marginal().nodes()  # at R = √D
-    found = np.sum(p * x**2) / dim
+    result = np.sum(p * x**2) / dim
     return Measured(
         "variance of an entry for $R\\equiv1$, $D=40$, by quadrature",
         off(1.0, square),
-        off(found, square),
+        off(result, square),
     )
 
 
@@ -388,7 +388,7 @@ def saddles():
     "§4.2",
     "the peaks of eq. (5) and of training agree exactly in 26 of 28 starts",
     "exactly in about half, within one site in most",
-    "Not a formula but a count, whose setting is not given in full. Here eq. (5) is held against the exact population "
+    "Not a formula but a count, whose setting is not given in full. Here eq. (5) is compared with the exact population "
     "flow, Ising $J=(0.3,0.7)$, $N=40$; training itself is in the report (`localfields reproduce sec4.2`). The bump of "
     "eq. (5) is broad, and its largest entry wanders by a site.",
 )
@@ -399,8 +399,8 @@ def peaks():
     apart = gap(*ends)
     same, near = int((apart == 0).sum()), int((apart <= 1).sum())
 
-    def deviates(count, of, found):  # Fisher's test, as a number of standard deviations
-        table = [[count, of - count], [found, len(apart) - found]]
+    def deviates(count, of, result):  # Fisher's test, as a number of standard deviations
+        table = [[count, of - count], [result, len(apart) - result]]
         return float(scipy.stats.norm.isf(scipy.stats.fisher_exact(table).pvalue / 2))
 
     what = f"{same} of {len(apart)} starts agree exactly, {near} within one site; Fisher's test of the first against 26 "

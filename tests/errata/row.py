@@ -109,13 +109,13 @@ def off(found, reference) -> float:
 def slopes(function, x, step: float = 1e-4) -> np.ndarray:
     """Gradient of a function of an array by central differences of fourth order."""
     x = np.asarray(x, float)
-    found = np.zeros_like(x)
+    result = np.zeros_like(x)
     for index in np.ndindex(x.shape):
         move = np.zeros_like(x)
         move[index] = step
         near, far = (function(x + n * move) - function(x - n * move) for n in (1, 2))
-        found[index] = (8 * near - far) / (12 * step)
-    return found
+        result[index] = (8 * near - far) / (12 * step)
+    return result
 
 
 def integral(function, low: float, high: float) -> float:

@@ -9,24 +9,24 @@ from .write import PAGE, SOURCES, measured, render
 
 def rows(kind):
     """Rows that are measured, named by source and equation."""
-    found = [
+    result = [
         (source.name, row) for source in SOURCES for row in getattr(source, kind) if row.measure
     ]
-    return [pytest.param(row, id=f"{name}-{row.measure.__name__}") for name, row in found]
+    return [pytest.param(row, id=f"{name}-{row.measure.__name__}") for name, row in result]
 
 
 @pytest.mark.parametrize("row", rows("errata"))
 def test_the_printed_version_fails_and_the_right_one_holds(row):
-    found = measured(row)
-    assert found.holds, found
+    result = measured(row)
+    assert result.holds, result
     # Where the source stops before a result there is nothing that could fail.
-    assert found.fails or (found.printed is None and row.printed.startswith("left")), found
+    assert result.fails or (result.printed is None and row.printed.startswith("left")), result
 
 
 @pytest.mark.parametrize("row", rows("confirmed"))
 def test_what_is_right_as_printed(row):
-    found = measured(row)
-    assert found.holds and found.printed is None, found
+    result = measured(row)
+    assert result.holds and result.printed is None, result
 
 
 def test_only_a_cross_reference_is_left_to_reading():

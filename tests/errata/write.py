@@ -111,16 +111,18 @@ def render():
         head = "| equation | printed | right | measured |\n|---|---|---|---|\n"
         parts.append(f"\n## {source.name}\n\n{source.about}\n\n{head}")
         for row in source.errata:
-            found = row.measure and measured(row)
-            says = f"{found.what}: {result(found)}." if found else "By reading."
+            actual = row.measure and measured(row)
+            says = f"{actual.what}: {result(actual)}." if actual else "By reading."
             parts.append(line(row.equation, row.printed, row.right, f"{says} {row.note}".strip()))
     parts.append("\n" + CONFIRMED)
     for source in SOURCES:
         for row in source.confirmed:
-            found = measured(row)
+            actual = measured(row)
             parts.append(
                 line(
-                    source.name.partition(" (")[0], row.equations, f"{found.what}: {result(found)}"
+                    source.name.partition(" (")[0],
+                    row.equations,
+                    f"{actual.what}: {result(actual)}",
                 )
             )
     parts.append("\n" + SHEET)

@@ -1,4 +1,4 @@
-"""Runs in other processes, and runs held against each other to the last bit."""
+"""Runs in other processes, and runs compared with each other to the last bit."""
 
 import multiprocessing
 

@@ -11,7 +11,11 @@ from localfields.figures.base import Results
 def results_of(figure, store, scale="tiny"):
     """Run or load what a figure needs."""
     return Results(
-        scale, {name: run_or_load(one, store) for name, one in figure.experiments(scale).items()}
+        scale,
+        {
+            name: run_or_load(experiment, store)
+            for name, experiment in figure.experiments(scale).items()
+        },
     )
 
 

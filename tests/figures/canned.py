@@ -17,7 +17,9 @@ UNTIL_RECORDS = 26  # records of a solution whose times are not given
 def canned_results(figure, scale="tiny"):
     """What a figure is drawn from, without a run."""
     experiments = figure.experiments(scale)
-    return Results(scale, {name: canned_run(name, one) for name, one in experiments.items()})
+    return Results(
+        scale, {name: canned_run(name, experiment) for name, experiment in experiments.items()}
+    )
 
 
 def canned_run(name, experiment):
@@ -81,7 +83,7 @@ def _records(method):
 def _members(experiment):
     """The most that any part has of anything: seeds, learning rates, swept numbers, starts."""
     method = experiment.method
-    swept = [np.size(value) for one in experiment.task.stimuli for value in _numbers(one)]
+    swept = [np.size(value) for stimulus in experiment.task.stimuli for value in _numbers(stimulus)]
     starts = max(1, len(experiment.initial))
     rates = np.size(getattr(method, "learning_rate", 0.0))
     return max(method.members, np.size(method.seed), rates, starts, *swept)

@@ -48,24 +48,29 @@ def ledger(folder):
 def test_every_published_claim_has_a_row(folder):
     assert [name for name, figure in all_figures().items() if figure.group == "paper"] == NAMES
     figures = ledger(folder)
-    assert [one["name"] for one in figures] == NAMES
+    assert [record["name"] for record in figures] == NAMES
     rows = [
         line.split("|")[1].strip()
         for line in (folder / "report.md").read_text("utf-8").splitlines()
         if "|" in line
     ]
-    ids = [claim["id"] for one in figures for claim in one["claims"]]
+    ids = [claim["id"] for record in figures for claim in record["claims"]]
     assert len(ids) == len(set(ids))
     assert {*ids, "T1"} >= PUBLISHED
     assert {*ids, "T1"} <= set(rows)
 
 
 def test_rows_are_whole(folder):
-    for one in ledger(folder):
-        assert one["scale"] == "tiny" and one["title"] and one["caption"] and one["setting"]
-        assert all(len(digest) == 64 for digest in one["runs"].values())
-        assert (one["computed"] > 0) == bool(one["runs"])
-        for claim in one["claims"]:
+    for record in ledger(folder):
+        assert (
+            record["scale"] == "tiny"
+            and record["title"]
+            and record["caption"]
+            and record["setting"]
+        )
+        assert all(len(digest) == 64 for digest in record["runs"].values())
+        assert (record["computed"] > 0) == bool(record["runs"])
+        for claim in record["claims"]:
             assert all(
                 claim[part] for part in ("statement", "published", "measured", "reason", "how")
             ), claim["id"]

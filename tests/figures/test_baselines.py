@@ -53,12 +53,12 @@ def altered(results, localized):
 
 def test_every_method_meets_every_stimulus(results):
     assert len(METHODS) == len(STIMULI) == 6
-    found = FIGURE.experiments("tiny")
-    assert list(found) == [f"{method}, {stimulus}" for stimulus in STIMULI for method in METHODS]
+    result = FIGURE.experiments("tiny")
+    assert list(result) == [f"{method}, {stimulus}" for stimulus in STIMULI for method in METHODS]
     # Of one stimulus all methods see the same classes; a network alone is told which is which.
     for stimulus in STIMULI:
         assert (
-            len({json.dumps(found[f"{method}, {stimulus}"].task.to_json()) for method in METHODS})
+            len({json.dumps(result[f"{method}, {stimulus}"].task.to_json()) for method in METHODS})
             == 1
         )
     assert kurtosis_of(task_of(HEAVY, "paper")) == "∞"
@@ -95,7 +95,7 @@ def test_fields_and_ratios_are_those_of_their_row_and_column(results):
             np.testing.assert_allclose(points[:, 0], np.maximum(values, 1 / size), rtol=1e-5)
             assert (points[:, 1].round() == -row).all() and set(colors) == {color.lower()}
             if stimulus == IMAGES:
-                assert {tuple(one.ravel()) for one in tiles(ax, run.shape).round(4)} <= {
+                assert {tuple(tile.ravel()) for tile in tiles(ax, run.shape).round(4)} <= {
                     tuple(one.ravel()) for one in scaled(run.final.reshape(-1, *run.shape)).round(4)
                 }
             else:
@@ -114,11 +114,13 @@ def test_fields_and_ratios_are_those_of_their_row_and_column(results):
 
 def test_answers_follow_from_the_fields(results):
     as_told = altered(results, lambda method, s: s in NEGATIVE or (method == ICA and s == HEAVY))
-    found = answers(as_told)
-    assert found["BASE1"].startswith("Yes.") and found["BASE3"] == found["BASE4"] == "None of them."
+    result = answers(as_told)
+    assert (
+        result["BASE1"].startswith("Yes.") and result["BASE3"] == result["BASE4"] == "None of them."
+    )
     assert (
         "localized on Kur(3), Kur(10), NLGP(100) and Ising; most neurons on Kur(10), NLGP"
-        in found["BASE1"]
+        in result["BASE1"]
     )
     for method, stimulus in ((ICA, HEAVY), (ICA, NEGATIVE[0]), (NETWORK, NEGATIVE[1])):
         other = altered(

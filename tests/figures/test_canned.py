@@ -22,17 +22,17 @@ WITH_RUNS = [name for name, figure in FIGURES.items() if figure.experiments("tin
 
 def contents(figure):
     """All numbers and words that are drawn."""
-    found = []
+    result = []
     for ax in figure.axes:
-        found += [text.get_text() for text in (ax.title, ax.xaxis.label, *ax.texts)]
+        result += [text.get_text() for text in (ax.title, ax.xaxis.label, *ax.texts)]
         for line in ax.lines:
-            found += [np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)]
+            result += [np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)]
         for part in ax.collections:
-            found += [np.ma.filled(np.asarray(part.get_offsets(), float), np.nan)]
-            found += [path.vertices for path in part.get_paths()]
-        found += [np.ma.filled(image.get_array().astype(float), np.nan) for image in ax.images]
-        found += [np.asarray(patch.get_path().vertices) for patch in ax.patches]
-    return found
+            result += [np.ma.filled(np.asarray(part.get_offsets(), float), np.nan)]
+            result += [path.vertices for path in part.get_paths()]
+        result += [np.ma.filled(image.get_array().astype(float), np.nan) for image in ax.images]
+        result += [np.asarray(patch.get_path().vertices) for patch in ax.patches]
+    return result
 
 
 def same(first, second):

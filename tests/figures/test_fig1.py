@@ -26,10 +26,10 @@ def verdicts(results):
 
 
 def test_settings_are_the_papers():
-    found = FIGURE.experiments("paper")
-    committee, fit = found["committee"], found["ICA"]
+    result = FIGURE.experiments("paper")
+    committee, fit = result["committee"], result["ICA"]
     wanted = [NLGP((30, 30), xi=xi, gain=100.0) for xi in (1.0, 2.0)]
-    assert [repr(one) for one in committee.task.stimuli] == list(map(repr, wanted))
+    assert [repr(stimulus) for stimulus in committee.task.stimuli] == list(map(repr, wanted))
     network, method = committee.network, committee.method
     assert (network.hidden, network.activation, network.bias, network.init_scale) == (
         20,
@@ -39,7 +39,7 @@ def test_settings_are_the_papers():
     )
     assert (method.learning_rate, method.steps, method.estimator) == (3.0, 10_000, "orbit")
     wanted = [NLGP((16, 16), xi=xi, gain=100.0) for xi in (0.7, 0.5)]
-    assert [repr(one) for one in fit.task.stimuli] == list(map(repr, wanted))
+    assert [repr(stimulus) for stimulus in fit.task.stimuli] == list(map(repr, wanted))
     assert (fit.method.samples, fit.method.baseline.components) == (100_000, 80)
     assert fit.method.baseline.algorithm == "parallel"
 
@@ -68,9 +68,9 @@ def test_ratios_are_in_units_of_the_threshold(results, figure):
     assert upright(histogram) == 1 and set(legend(histogram)) == {"localization threshold"}
 
     curves = lines(history, style="-")
-    found = ipr(committee.weights[0].reshape(*committee.weights.shape[1:3], 256)) / (4 / 258)
+    result = ipr(committee.weights[0].reshape(*committee.weights.shape[1:3], 256)) / (4 / 258)
     assert len(curves) == 20
-    for curve, values in zip(curves, found.T, strict=True):
+    for curve, values in zip(curves, result.T, strict=True):
         np.testing.assert_allclose(curve, [committee.times, values], rtol=1e-5)
     assert level(history, style="--") == 1
     assert [ax.get_title() for ax in (histogram, history)] == [

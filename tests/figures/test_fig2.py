@@ -32,8 +32,8 @@ def test_rows_are_the_models_and_columns_say_what_they_are(panels):
 
 def test_samples_are_of_the_model_and_lengthscale_of_their_panel(panels):
     values = [[y for (_, y) in lines(ax) if len(y) == SITES] for ax in panels[:, :2].flat]
-    assert [len(one) for one in values] == [1] * 6
-    long, short = (np.array([one[0] for one in values])[side::2] for side in (0, 1))
+    assert [len(value) for value in values] == [1] * 6
+    long, short = (np.array([value[0] for value in values])[side::2] for side in (0, 1))
     assert set(np.unique(long[0])) == set(np.unique(short[0])) == {-1.0, 1.0}  # spins
     assert all(len(np.unique(one)) == SITES for one in (*long[1:], *short[1:]))
     # Neighbors of the long one are more alike: the mean square step against that of a shuffled
@@ -86,10 +86,10 @@ def test_marginals_are_histograms_with_the_probability_of_every_bin(panels):
 
 
 def test_claims_are_those_of_the_closed_forms(results):
-    found = claims_by_id(FIGURE, results)
-    assert list(found) == ["K1", "K2", "K3", "K4", "K5", "K6"]
-    assert found["K1"].measured == "−2" and found["K3"].measured == "4.2853"
-    assert {name: one.verdict for name, one in found.items()} == {
+    result = claims_by_id(FIGURE, results)
+    assert list(result) == ["K1", "K2", "K3", "K4", "K5", "K6"]
+    assert result["K1"].measured == "−2" and result["K3"].measured == "4.2853"
+    assert {name: one.verdict for name, one in result.items()} == {
         **dict.fromkeys(("K1", "K2", "K4", "K6"), "reproduced"),
         **dict.fromkeys(("K3", "K5"), "differs"),
     }

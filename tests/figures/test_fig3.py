@@ -17,13 +17,13 @@ KINDS = ("training", "Taylor", "exact φ", "best")
 @pytest.fixture(scope="module")
 def as_published(results):
     """Bumps on Ising data, and waves on the others, in training and theory alike."""
-    found = results
+    result = results
     for name in ROWS:
         for kind in KINDS:
-            found = with_fields(
-                found, f"{name}: {kind}", bumps([3, 30], 40) if name == "Ising" else waves(2, 40)
+            result = with_fields(
+                result, f"{name}: {kind}", bumps([3, 30], 40) if name == "Ising" else waves(2, 40)
             )
-    return found
+    return result
 
 
 def verdicts(results):
@@ -37,7 +37,10 @@ def test_settings_are_the_papers():
         ("Kur(5)", Kur((40,), xi=1.0, k=5.0), Kur((40,), xi=3.0, k=5.0)),
     ):
         experiment = trained(name, "paper")
-        assert [repr(one) for one in experiment.task.stimuli] == [repr(first), repr(second)]
+        assert [repr(stimulus) for stimulus in experiment.task.stimuli] == [
+            repr(first),
+            repr(second),
+        ]
         method = experiment.method
         assert (method.learning_rate, method.steps, method.every) == (0.05, 2000, 10)
         assert experiment.network.init_scale == 0.001

@@ -55,7 +55,7 @@ def left_by_best_wave(field):
         return np.linalg.norm(field - basis @ (basis.T @ field)) / np.linalg.norm(field)
 
     grid = np.linspace(0.5, 20, 400)
-    best = grid[np.argmin([left(one) for one in grid])]
+    best = grid[np.argmin([left(place) for place in grid])]
     return minimize_scalar(left, bounds=(max(best - 0.1, 0.5), best + 0.1), method="bounded").fun
 
 
@@ -64,13 +64,13 @@ def verdicts(results):
 
 
 def test_settings_are_the_papers():
-    found = experiments("paper")
+    result = experiments("paper")
     for name, model, rate, steps, batch in (
         ("t", StudentT, 0.01, 10_000, 50_000),
         ("shell", EllipticalShell, 0.05, 5000, 10_000),
         ("extreme", EllipticalExtreme, 0.05, 5000, 10_000),
     ):
-        one = found[name]
+        one = result[name]
         assert all(type(stimulus) is model for stimulus in one.task.stimuli)
         assert [stimulus.xi for stimulus in one.task.stimuli] == [1.0, 3.0]
         assert one.task.shape == (40,) and one.network.init_scale == 0.001
@@ -78,9 +78,9 @@ def test_settings_are_the_papers():
         assert (method.learning_rate, method.steps, method.batch) == (rate, steps, batch)
         assert method.estimator == "independent"
         # The prediction is for the same times, and has the same starts.
-        assert found[f"{name}, predicted"].method.times[-1] == pytest.approx(rate * steps)
-        assert found[f"{name}, predicted"].method.seed == method.seed
-    assert [stimulus.nu for stimulus in found["t"].task.stimuli] == [3.0, 3.0]
+        assert result[f"{name}, predicted"].method.times[-1] == pytest.approx(rate * steps)
+        assert result[f"{name}, predicted"].method.seed == method.seed
+    assert [stimulus.nu for stimulus in result["t"].task.stimuli] == [3.0, 3.0]
 
 
 @pytest.mark.slow

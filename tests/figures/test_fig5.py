@@ -58,21 +58,21 @@ def verdicts(results):
 
 
 def test_settings_are_the_papers():
-    found = experiments("paper")
+    result = experiments("paper")
     values = {
         "nlgp": (np.geomspace(0.1, 10, 10), "gain"),
         "kur": ([4.1, 4.3, 4.5, 4.74, 5, 5.4, 6.1, 7.7, 10, 50], "k"),
     }
     for name, (wanted, field) in values.items():
-        one = found[name]
+        one = result[name]
         assert one.task.shape == (40,) and one.network.init_scale == 0.001
         assert [stimulus.xi for stimulus in one.task.stimuli] == [0.3, 0.7]
         for stimulus in one.task.stimuli:
             np.testing.assert_allclose(getattr(stimulus, field), np.repeat(wanted, 30))
         method = one.method
         assert (method.learning_rate, method.steps, method.members) == (0.1, 10_000, 300)
-        assert method.seed == found[f"{name}, theory"].method.seed
-        assert found[f"{name}, theory"].method.times[-1] == 1000
+        assert method.seed == result[f"{name}, theory"].method.seed
+        assert result[f"{name}, theory"].method.times[-1] == 1000
 
 
 def test_kurtosis_is_exact_and_matched():
@@ -95,8 +95,8 @@ def variance(estimate, task, weights, counts, repeats):
         ].ravel()
 
     keys = jax.random.split(make_key(7), repeats)
-    found = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), np.float64)
-    return found.var(axis=0, ddof=1).sum()
+    result = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), np.float64)
+    return result.var(axis=0, ddof=1).sum()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_every_family_is_drawn_at_its_own_kurtosis(apart, panels, family, color,
     inside, outside = order[kurtosis[order] <= 4], order[kurtosis[order] > 4]
     main, beyond, near = panels
     for ax in (main, near):
-        ((_, drawn_in, x, y, low, high),) = (one for one in error_bars(ax) if one[0] == label)
+        ((_, drawn_in, x, y, low, high),) = (bar for bar in error_bars(ax) if bar[0] == label)
         assert drawn_in == color
         np.testing.assert_allclose(x, kurtosis[inside])
         np.testing.assert_allclose(y, mean[inside])
@@ -159,7 +159,7 @@ def test_every_family_is_drawn_at_its_own_kurtosis(apart, panels, family, color,
         )
     (starts,) = lines(near, color, marker=".")
     np.testing.assert_allclose(starts, [np.repeat(kurtosis, ipr.shape[1]), ipr.ravel()])
-    tail = [one for one in error_bars(beyond) if one[1] == color]
+    tail = [bar for bar in error_bars(beyond) if bar[1] == color]
     assert len(outside) == (3 if family == "kur" else 0)
     np.testing.assert_allclose(tail[0][3], mean[outside])
     np.testing.assert_allclose(tail[0][5] - tail[0][4], 2 * deviation[outside])
@@ -168,7 +168,7 @@ def test_every_family_is_drawn_at_its_own_kurtosis(apart, panels, family, color,
 
 
 def test_nlgp_is_drawn_at_the_kurtosis_of_kur(apart, panels):
-    ((_, color, x, y, low, high),) = (one for one in error_bars(panels[2]) if "at the" in one[0])
+    ((_, color, x, y, low, high),) = (bar for bar in error_bars(panels[2]) if "at the" in bar[0])
     ipr = final(apart, "nlgp at kur's kurtosis")
     kurtosis = np.array([kur_kurtosis(k) - 3 for k in KURS.values])
     assert color == GREEN

@@ -25,17 +25,17 @@ BUMPS, WAVES = bumps(range(10), 40), waves(10, 40)
 
 
 def test_settings_are_the_papers():
-    found = FIGURE.experiments("paper")
+    result = FIGURE.experiments("paper")
     for name, k in ((LIGHT, 10.0), (HEAVY, 4.0), (ICA, 3.0)):
         wanted = [Kur((40,), xi=xi, k=k) for xi in (1.0, 3.0)]
-        assert [repr(one) for one in found[name].task.stimuli] == list(map(repr, wanted))
+        assert [repr(stimulus) for stimulus in result[name].task.stimuli] == list(map(repr, wanted))
     for name in MODELS:
-        network, method = found[name].network, found[name].method
+        network, method = result[name].network, result[name].method
         assert (network.hidden, network.activation, network.bias) == (10, "sigmoid", "trained")
         assert network.init_scale == 0.1
         assert (method.learning_rate, method.steps, method.batch) == (100.0, 5000, 1000)
         assert method.estimator == "shared" and method.members >= 5
-    assert (found[ICA].method.samples, found[ICA].method.baseline.components) == (100_000, 40)
+    assert (result[ICA].method.samples, result[ICA].method.baseline.components) == (100_000, 40)
 
 
 def test_fields_are_those_of_the_first_seed(results, figure):
@@ -60,10 +60,10 @@ def test_fields_are_those_of_the_first_seed(results, figure):
 
 def over_time_or_once(ax):
     """Fields of a panel; those of a fit have no time."""
-    (found,) = ax.collections
-    fields = np.array([segment[:, 1] for segment in found.get_segments()])
+    (result,) = ax.collections
+    fields = np.array([segment[:, 1] for segment in result.get_segments()])
     if len(fields) == 1:
-        assert to_hex(found.get_color()[0]) == "#000000"
+        assert to_hex(result.get_color()[0]) == "#000000"
         return fields, [0.0], 0.0
     return over_time(ax)
 

@@ -23,27 +23,27 @@ def row(results, id="M2"):
 
 
 def test_settings_are_the_papers():
-    found = FIGURE.experiments("paper")
+    result = FIGURE.experiments("paper")
     for name, k in ((SIGMOID, 4.0), (RELU, 30.0)):
         wanted = [Kur((40,), xi=xi, k=k) for xi in (1.0, 3.0)]
-        assert [repr(one) for one in found[name].task.stimuli] == list(map(repr, wanted))
-        network = found[name].network
+        assert [repr(stimulus) for stimulus in result[name].task.stimuli] == list(map(repr, wanted))
+        network = result[name].network
         assert (network.hidden, network.bias, network.init_scale) == (10, "trained", 0.001)
-    assert (found[SIGMOID].network.activation, found[RELU].network.activation) == (
+    assert (result[SIGMOID].network.activation, result[RELU].network.activation) == (
         "sigmoid",
         "relu",
     )
-    upper, lower = found[SIGMOID].method, found[RELU].method
+    upper, lower = result[SIGMOID].method, result[RELU].method
     assert (upper.steps, upper.batch, max(upper.learning_rate)) == (5000, 1000, 80.0)
     assert (lower.learning_rate, lower.steps, lower.batch) == (0.5, 2000, 5000)
     # What explains a difference changes one thing: the bias of the output, then the data.
-    bare, control = found[BARE], found["Kur(4), no output bias"]
+    bare, control = result[BARE], result["Kur(4), no output bias"]
     assert (
-        repr(found[RELU].network.replace(bias="hidden"))
+        repr(result[RELU].network.replace(bias="hidden"))
         == repr(bare.network)
         == repr(control.network)
     )
-    assert found[RELU].task.to_json() == bare.task.to_json()
+    assert result[RELU].task.to_json() == bare.task.to_json()
     assert repr(lower) == repr(bare.method) == repr(control.method)
 
 
@@ -115,8 +115,8 @@ def test_members_by_rate(results):
 
 
 def test_frequencies_are_those_of_waves(results):
-    found = with_neurons(results, RELU, FAST_WAVES)[RELU]
-    np.testing.assert_allclose(frequencies(found), 9, atol=1e-4)
+    result = with_neurons(results, RELU, FAST_WAVES)[RELU]
+    np.testing.assert_allclose(frequencies(result), 9, atol=1e-4)
 
 
 def test_the_claim_follows_from_the_fields(results):

@@ -15,8 +15,8 @@ def test_settings_are_the_papers():
     sharp, gaussian = (paper[f"NLGP({gain:g}): training"] for gain in (SHARP, GAUSSIAN))
     for experiment, gain in ((sharp, 100.0), (gaussian, 0.01)):
         assert experiment.task.shape == (100,) and experiment.network.init_scale == 0.001
-        assert [one.xi for one in experiment.task.stimuli] == [0.3, 0.7]
-        assert [one.gain for one in experiment.task.stimuli] == [gain, gain]
+        assert [stimulus.xi for stimulus in experiment.task.stimuli] == [0.3, 0.7]
+        assert [stimulus.gain for stimulus in experiment.task.stimuli] == [gain, gain]
         assert experiment.method.every == 100
     assert (sharp.method.learning_rate, sharp.method.steps) == (0.01, 10_000)
     assert (gaussian.method.learning_rate, gaussian.method.steps) == (0.05, 5000)
@@ -74,8 +74,8 @@ def test_rows_show_a_start_in_training_and_under_eq_5(grown, panels):
             np.testing.assert_allclose(lines(ax, BLUE), [[times, ipr(run)]], rtol=1e-6)
             np.testing.assert_allclose(lines(ax, ORANGE, "--"), [[times, ipr(flow)]], rtol=1e-6)
         error = np.sqrt(np.mean((run - flow) ** 2, axis=1))  # ℓ2 over √N
-        (found,) = (curve for curve in lines(row[1], "black") if len(curve[0]) > 1)
-        np.testing.assert_allclose(found, [times, error], rtol=1e-5, atol=1e-9)
+        (result,) = (curve for curve in lines(row[1], "black") if len(curve[0]) > 1)
+        np.testing.assert_allclose(result, [times, error], rtol=1e-5, atol=1e-9)
         relative = np.linalg.norm(run - flow, axis=1) / np.linalg.norm(run, axis=1)
         np.testing.assert_allclose(lines(beside, GREEN, "--"), [[times, relative]], rtol=1e-5)
     assert rows[0, 0].get_ylim() == (0, 1.03) and rows[0, 2].get_ylim() == (0, 0.1)
@@ -150,7 +150,7 @@ def test_bump_sits_where_the_field_does():
     assert np.abs(bump).argmax() == 33 and bump[33] < 0
     # Its condition: half the labelled class's covariance is what both classes' covariances make of
     # it.
-    first, second = (np.fft.fft(one.covariance()).real for one in task(SHARP).stimuli)
+    first, second = (np.fft.fft(stimulus.covariance()).real for stimulus in task(SHARP).stimuli)
     np.testing.assert_allclose(
         np.fft.fft(-bump) * (first + second), np.fft.fft(np.eye(100)[33]) * second, atol=1e-9
     )

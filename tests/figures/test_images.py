@@ -37,12 +37,14 @@ def answers(results):
 
 def test_every_method_meets_every_world(results):
     assert FIGURE.group == "extra" and len(METHODS) == 4 and len(WORLDS) == 6
-    found = FIGURE.experiments("tiny")
-    assert set(found) == {f"{method}, {world}" for method in (*METHODS, THEORY) for world in WORLDS}
+    result = FIGURE.experiments("tiny")
+    assert set(result) == {
+        f"{method}, {world}" for method in (*METHODS, THEORY) for world in WORLDS
+    }
     for (
         world
     ) in WORLDS:  # all look at the same classes, and none but the network is told which is which
-        assert len({str(found[f"{method}, {world}"].task.to_json()) for method in METHODS}) == 1
+        assert len({str(result[f"{method}, {world}"].task.to_json()) for method in METHODS}) == 1
 
 
 def test_what_is_seen_has_the_signs_that_the_figure_is_about():
@@ -87,14 +89,14 @@ def test_columns_show_their_classes_and_their_law(grid):
     heads += ["dead leaves\nof two grays", "dead leaves\nof Laplace grays"]
     for column, world in enumerate(WORLDS):
         stimuli = task_of(world, "tiny").stimuli
-        samples = [np.asarray(one.sample(0, 3)).reshape(3, 6, 6) for one in stimuli]
+        samples = [np.asarray(stimulus.sample(0, 3)).reshape(3, 6, 6) for stimulus in stimuli]
         assert grid[0, column].get_title() == heads[column]
         np.testing.assert_allclose(
             tiles(grid[0, column], (6, 6)), scaled(np.concatenate(samples)), rtol=1e-5, atol=1e-6
         )
         assert columns_of(grid[0, column], (6, 6)) == 3  # label 0 above label 1
-        kurtosis = [one.marginal().excess_kurtosis for one in stimuli]
-        said = dict.fromkeys(f"{one:.2f}".replace("-", "−") for one in kurtosis)
+        kurtosis = [stimulus.marginal().excess_kurtosis for stimulus in stimuli]
+        said = dict.fromkeys(f"{value:.2f}".replace("-", "−") for value in kurtosis)
         assert grid[1, column].get_title() == f"excess kurtosis {', '.join(said)}"
     assert [words(ax)[-1] for ax in grid[:6, 0]] == ["classes", "marginal", *METHODS]
 
@@ -124,9 +126,9 @@ def test_tuning_and_phases_are_colored_by_method(known, grid):
             fields = known[f"{method}, {world}"].final.reshape(-1, 6, 6)
             points, color = dots(scatter.collections[row])
             assert set(color) == {colors[row].lower()}
-            found = tuning(fields)
+            tuned = tuning(fields)
             np.testing.assert_allclose(points[:, 0], ipr(fields.reshape(-1, 36)), rtol=1e-5)
-            np.testing.assert_allclose(points[:, 1], found.selectivity, rtol=1e-5)
+            np.testing.assert_allclose(points[:, 1], tuned.selectivity, rtol=1e-5)
             points, color = dots(phases.collections[row])
             if row == column % 4:
                 assert len(points) == 0  # no orientation to speak of
@@ -134,13 +136,13 @@ def test_tuning_and_phases_are_colored_by_method(known, grid):
             assert set(color) == {colors[row].lower()}
             # A grating that goes along the second axis; its phase folded between even and odd.
             np.testing.assert_allclose(points[:, 0], 90)
-            np.testing.assert_allclose(np.sin(np.radians(points[:, 1])) ** 2, found.oddness)
+            np.testing.assert_allclose(np.sin(np.radians(points[:, 1])) ** 2, tuned.oddness)
     assert ticks(grid[7, 0].yaxis) == ([0, 45, 90], ["even", "", "odd"])
 
 
 def test_methods_have_one_color(grid):
-    found = legend(grid[0, 0].figure.legends[0])
-    assert found == dict(
+    result = legend(grid[0, 0].figure.legends[0])
+    assert result == dict(
         zip(METHODS, (ORANGE.lower(), BLUE.lower(), GREEN.lower(), GRAY), strict=True)
     )
 
@@ -165,20 +167,20 @@ def test_answers_follow_from_the_fields(results):
     assert "oriented: one neuron on none; 16 neurons on none; ICA on none" in nowhere["IMG2"]
     some = altered(altered(results, NEURON, [SATURATED, *LEAVES], spot), MANY, [CENTERED], stripes)
     some = altered(altered(some, THEORY, [SATURATED], spot), ICA, PHOTOGRAPHS, spot)
-    found = answers(some)
+    result = answers(some)
     assert (
-        found["IMG1"]
+        result["IMG1"]
         == f"Localized on: {SATURATED}. The effective flow expects it on: {SATURATED}."
     )
-    assert found["IMG4"] == f"One neuron is localized on: {LIGHT}, {HEAVY}."
-    assert f"16 neurons on {CENTERED}; ICA on none" in found["IMG2"]
+    assert result["IMG4"] == f"One neuron is localized on: {LIGHT}, {HEAVY}."
+    assert f"16 neurons on {CENTERED}; ICA on none" in result["IMG2"]
     assert (
         f"localized: one neuron on {SATURATED}; 16 neurons on none; ICA on {', '.join(PHOTOGRAPHS)}"
-        in found["IMG2"]
+        in result["IMG2"]
     )
     assert (
-        "4.0 subfields on the pixels in place of 1.0" in found["IMG3"]
-        and found["IMG3"] != nowhere["IMG3"]
+        "4.0 subfields on the pixels in place of 1.0" in result["IMG3"]
+        and result["IMG3"] != nowhere["IMG3"]
     )
 
 

@@ -216,8 +216,8 @@ def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
     assert "1 of 2 published" in reproduce("toy")
     made = read_records(tmp_path)
     assert list(made) == ["toy", "notes/toy"]  # what was made before stays
-    assert [one.id for one in questions_of(made.values())] == ["Q1"]
-    assert [one.id for one in ledger(made.values())] == [
+    assert [question.id for question in questions_of(made.values())] == ["Q1"]
+    assert [record.id for record in ledger(made.values())] == [
         "X1",
         "T1",
     ]  # notes are no part of the paper's time
@@ -299,13 +299,13 @@ def test_an_unreadable_ledger_is_started_anew(tmp_path, text):
 
 def test_what_a_single_run_takes(tmp_path):
     made = make(TOY, "paper", Store(tmp_path / "runs"), tmp_path)
-    for minutes, members, words, found in (
+    for minutes, members, words, result in (
         (0.5, 2, "at most 0.5 minutes, of 2 runs together", "differs"),
         (30, 1, "at most 30.0 minutes, of a single run", "reproduced"),
         (90, 1, "at most 90.0 minutes, of a single run", "differs"),
     ):
         claim = ledger([dataclasses.replace(made, slowest=(60.0 * minutes, members))])[-1]
-        assert (claim.id, claim.measured, claim.verdict) == ("T1", words, found)
+        assert (claim.id, claim.measured, claim.verdict) == ("T1", words, result)
         assert claim.reason.startswith("Faster") == (minutes < 10)
     smaller = ledger([dataclasses.replace(made, scale="quick")])[-1]
     assert (smaller.id, smaller.verdict) == ("T1", "not comparable")

@@ -41,8 +41,8 @@ def ledger(folder):
 def test_every_question_is_answered(folder):
     assert {name.removeprefix("notes/") for name in NAMES} >= WANTED
     figures = ledger(folder)
-    assert [one["name"] for one in figures] == NAMES
-    questions = [question for one in figures for question in one["questions"]]
+    assert [record["name"] for record in figures] == NAMES
+    questions = [question for record in figures for question in record["questions"]]
     ids = [question["id"] for question in questions]
     assert len(ids) == len(set(ids))
     for question in questions:
@@ -55,15 +55,15 @@ def test_every_question_is_answered(folder):
 
 
 def test_figures_are_drawn_and_described(folder):
-    for one in ledger(folder):
+    for record in ledger(folder):
         assert (
-            one["scale"] == "tiny"
-            and one["title"].startswith("Note")
-            and one["caption"]
-            and one["setting"]
+            record["scale"] == "tiny"
+            and record["title"].startswith("Note")
+            and record["caption"]
+            and record["setting"]
         )
-        assert one["questions"] and not one["claims"]
-        name = one["name"].replace("/", "-")
+        assert record["questions"] and not record["claims"]
+        name = record["name"].replace("/", "-")
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("<img ") == len(NAMES)
@@ -88,4 +88,6 @@ def test_a_second_time_everything_is_read(folder, tiny_store, monkeypatch):
             str(tiny_store.path),
         ]
     )
-    assert [one["questions"] for one in ledger(folder)] == [one["questions"] for one in before]
+    assert [record["questions"] for record in ledger(folder)] == [
+        one["questions"] for one in before
+    ]

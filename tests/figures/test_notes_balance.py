@@ -45,8 +45,8 @@ def test_no_committee_is_below_the_floor():
         neurons = int(rng.integers(1, 9))
         weights = rng.normal(size=(neurons, 5)) * 10 ** rng.uniform(-1, 2)
         biases = rng.normal(size=neurons) * 10 ** rng.uniform(-1, 2)
-        found = loss(weights, biases, rng.normal(size=(2, 20, 5)) * [[[0.1]], [[3.0]]])
-        assert found >= floor((biases < 0).mean()) - 1e-12
+        result = loss(weights, biases, rng.normal(size=(2, 20, 5)) * [[[0.1]], [[3.0]]])
+        assert result >= floor((biases < 0).mean()) - 1e-12
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
@@ -68,8 +68,8 @@ def test_ranks_are_counted_right(results):
     run = results[LOCALIZED].members(slice(1))
     which = np.arange(run.final.shape[1]) < 3
     first, second = (
-        np.asarray(one.sample(jax.random.key(place), 200))
-        for place, one in enumerate(task_of(NLGP, gain=GAIN).stimuli)
+        np.asarray(stimulus.sample(jax.random.key(place), 200))
+        for place, stimulus in enumerate(task_of(NLGP, gain=GAIN).stimuli)
     )
     outputs = [
         erf((x @ run.final[0][which].T + run.biases[0, -1][which]) / np.sqrt(2)).mean(axis=1)
@@ -84,18 +84,20 @@ def test_ranks_are_counted_right(results):
 
 
 def test_starts_are_what_they_are_called():
-    found = starts("paper")
+    result = starts("paper")
     assert len(start_names("paper")) == 11 and experiments("paper")[STARTS].initial.shape == (
         11,
         100,
         40,
     )
-    power = np.abs(np.fft.rfft(found["75 % slow"][0], axis=1)) ** 2
+    power = np.abs(np.fft.rfft(result["75 % slow"][0], axis=1)) ** 2
     slow = power[:, :6].sum(axis=1) > 0.99 * power.sum(axis=1)
     fast = power[:, 12:].sum(axis=1) > 0.99 * power.sum(axis=1)
     assert slow.sum() == 75 and fast.sum() == 25
-    assert (found["all positive"] > 0).all() and 0.8 < (found["mostly positive"] > 0).mean() < 0.88
-    norms = np.linalg.norm(np.concatenate(list(found.values())), axis=2)
+    assert (result["all positive"] > 0).all() and 0.8 < (
+        result["mostly positive"] > 0
+    ).mean() < 0.88
+    norms = np.linalg.norm(np.concatenate(list(result.values())), axis=2)
     np.testing.assert_allclose(norms**2, 2 * 40 / 140)
 
 
@@ -119,8 +121,8 @@ def test_answers_follow_from_biases_and_fields(results):
     deaf = {
         name: dataclasses.replace(results[name], final=0 * results[name].final) for name in LABELS
     }
-    found = rows(Results(results.scale, {**results.runs, **deaf}))["BAL2"]
-    assert found.answer == "Not here." and "only localized: 0.500" in found.measured
+    result = rows(Results(results.scale, {**results.runs, **deaf}))["BAL2"]
+    assert result.answer == "Not here." and "only localized: 0.500" in result.measured
 
     bumps = np.broadcast_to(np.eye(40)[:8], results[STARTS].final.shape)
     local = {**results.runs, STARTS: dataclasses.replace(results[STARTS], final=bumps)}
@@ -128,9 +130,10 @@ def test_answers_follow_from_biases_and_fields(results):
         **local,
         BOTH: dataclasses.replace(results[BOTH], final=np.ones_like(results[BOTH].final)),
     }
-    found = rows(Results(results.scale, flat))["BAL4"]
+    result = rows(Results(results.scale, flat))["BAL4"]
     assert (
-        found.answer.startswith("Somewhat more") and "100 ± 0" not in rows(results)["BAL4"].measured
+        result.answer.startswith("Somewhat more")
+        and "100 ± 0" not in rows(results)["BAL4"].measured
     )
 
 

@@ -17,15 +17,18 @@ def rows(results):
 
 
 def test_the_settings_of_the_note():
-    found = FIGURE.experiments("paper")[NOTE]
-    method = found.method
+    result = FIGURE.experiments("paper")[NOTE]
+    method = result.method
     assert (method.learning_rate, method.steps, method.batch, method.every) == (
         0.01,
         5000,
         10_000,
         20,
     )
-    assert found.network.hidden == 12 and [one.gain for one in found.task.stimuli] == [0.01, 0.01]
+    assert result.network.hidden == 12 and [stimulus.gain for stimulus in result.task.stimuli] == [
+        0.01,
+        0.01,
+    ]
 
 
 def test_gates_that_never_flip(results):
@@ -35,12 +38,12 @@ def test_gates_that_never_flip(results):
         )
         for name, run in results.runs.items()
     }
-    found = rows(Results("tiny", still))
+    result = rows(Results("tiny", still))
     assert (
-        found["FLIP2"].answer == "Yes, nearly from the start."
-        and "100 ± 0 % never flip" in found["FLIP2"].measured
+        result["FLIP2"].answer == "Yes, nearly from the start."
+        and "100 ± 0 % never flip" in result["FLIP2"].measured
     )
-    assert "0.00 ± 0.00 % at first" in found["FLIP1"].measured
+    assert "0.00 ± 0.00 % at first" in result["FLIP1"].measured
 
 
 def test_gates_that_flip_all_the_time(results):
@@ -49,19 +52,19 @@ def test_gates_that_flip_all_the_time(results):
         name: dataclasses.replace(run, series={"weights": rng.normal(size=run.weights.shape)})
         for name, run in results.runs.items()
     }
-    found = rows(Results("tiny", wild))
-    assert found["FLIP2"].answer == "Not from the start."
+    result = rows(Results("tiny", wild))
+    assert result["FLIP2"].answer == "Not from the start."
 
 
 def test_kurtosis_of_fields_that_gather(results):
     weights = np.array(results[LONG].weights)
     weights[:, -1] = np.eye(40)[:12]  # a single site has the marginal's kurtosis
     runs = {**results.runs, LONG: dataclasses.replace(results[LONG], series={"weights": weights})}
-    found = rows(Results("tiny", runs))["FLIP3"]
+    result = rows(Results("tiny", runs))["FLIP3"]
     end = float(
-        found.measured.split("ours, longer")[1].split("start, ")[1].split(" ")[0].replace("−", "-")
+        result.measured.split("ours, longer")[1].split("start, ")[1].split(" ")[0].replace("−", "-")
     )
-    assert found.answer.startswith("They stay Gaussian")
+    assert result.answer.startswith("They stay Gaussian")
     # Mean over twelve neurons, rounded to two digits, of 100 draws of each class.
     assert end == pytest.approx(
         nlgp_kurtosis(3.0) - 3, abs=0.005 + 5 * nlgp_kurtosis_error(3.0, 200)
@@ -118,7 +121,7 @@ def test_flips_between_records(known, grid):
             error = np.sqrt(expected * (100 - expected) / 200)
             assert (np.abs(drawn - expected) < 5 * error).all()
             assert (np.abs(drawn - (100 - expected)) > 5 * error)[:-1].all()
-        (said,) = (one.get_text() for one in ax.texts)
+        (said,) = (text.get_text() for text in ax.texts)
         assert said == f"{name}: gain {GAINS[name]:g}"
 
 
@@ -128,14 +131,14 @@ def cosines(known, record):
     from localfields.lattice import matrix
 
     fields = known[LONG].weights[0].astype(float)
-    found = []
-    for one in task(GAINS[LONG]).stimuli:
-        covariance = np.asarray(matrix(one.covariance()))
+    result = []
+    for stimulus in task(GAINS[LONG]).stimuli:
+        covariance = np.asarray(matrix(stimulus.covariance()))
         a, b = fields[record], fields[record + 1]
         inner = np.einsum("ki,ij,kj->k", a, covariance, b)
         norms = [np.einsum("ki,ij,kj->k", w, covariance, w) for w in (a, b)]
-        found.append(inner / np.sqrt(norms[0] * norms[1]))
-    return np.array(found)
+        result.append(inner / np.sqrt(norms[0] * norms[1]))
+    return np.array(result)
 
 
 def test_kurtosis_fields_and_gates_that_never_flip(known, grid):

@@ -30,14 +30,14 @@ def rows(results):
 
 
 def test_the_settings_of_the_note():
-    found = experiments("paper")[RELU]
+    result = experiments("paper")[RELU]
     assert (
-        found.network.hidden == 12
-        and found.network.bias == "none"
-        and found.network.init_scale == 1
+        result.network.hidden == 12
+        and result.network.bias == "none"
+        and result.network.init_scale == 1
     )
-    assert [float(one.xi) for one in found.task.stimuli] == [1.0, 2.0]
-    assert set(found.task.stimuli[0].gain) == set(gains("paper")) and gains("paper")[0] == 0.01
+    assert [float(stimulus.xi) for stimulus in result.task.stimuli] == [1.0, 2.0]
+    assert set(result.task.stimuli[0].gain) == set(gains("paper")) and gains("paper")[0] == 0.01
 
 
 def test_gabors_and_noise_are_told_apart(results):
@@ -61,10 +61,10 @@ def test_gabors_and_noise_are_told_apart(results):
 
 def test_uncertainty_falls_where_fields_become_bumps(results):
     bump = np.stack([np.roll(np.exp(-(X**2) / 2 / 2**2), place) for place in range(12)])
-    found = rows(with_relu(results, np.stack([bump, bump])))["GAB3"]
+    result = rows(with_relu(results, np.stack([bump, bump])))["GAB3"]
     assert (
-        "falls at every gain, and monotonically" in found.answer
-        and "least of all fields is 0.51" in found.measured
+        "falls at every gain, and monotonically" in result.answer
+        and "least of all fields is 0.51" in result.measured
     )
     waves = np.cos(2 * np.pi * 19 * X / 40) + 1e-6 * np.random.default_rng(0).normal(size=(12, 40))
     assert "does not fall" in rows(with_relu(results, np.stack([waves, waves])))["GAB3"].answer
@@ -73,7 +73,7 @@ def test_uncertainty_falls_where_fields_become_bumps(results):
 def test_populations_are_split_by_their_biases(results):
     groups = fields_by_gain(results)
     negative = results[ERF].biases[:, -1] < 0
-    counts = {name: sum(len(one) for one in values.values()) for name, values in groups.items()}
+    counts = {name: sum(len(value) for value in values.values()) for name, values in groups.items()}
     first = [0, 2]  # one member a gain
     assert counts["erf, negative biases"] == negative[first].sum()
     assert counts["erf, positive biases"] == (~negative[first]).sum()
@@ -127,7 +127,7 @@ def test_quartiles_of_every_group_against_the_gain(known, grid):
             }
             gain, middle = line(ax, label)
             np.testing.assert_allclose(gain, list(fits))
-            medians = [np.median(one) for one in fits.values()]
+            medians = [np.median(value) for value in fits.values()]
             np.testing.assert_allclose(middle, medians, rtol=1e-6, atol=1e-9)
             corners = band.get_paths()[0].vertices
             for at, values in fits.items():

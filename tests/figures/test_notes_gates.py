@@ -24,16 +24,16 @@ from .altered import waves, with_fields
 
 
 def answers(results):
-    return {one.id: one for one in FIGURE.questions(results)}
+    return {question.id: question for question in FIGURE.questions(results)}
 
 
 def test_a_bump_wins_on_spins_and_the_flat_gate_on_gaussian_data(results):
-    found = answers(results)
-    assert found["GATE1"].answer.startswith(
+    result = answers(results)
+    assert result["GATE1"].answer.startswith(
         "Of single half-spaces a bump on spins and the flat gate on Gaussian"
     )
     assert min(losses(results, SPINS), key=losses(results, SPINS).__getitem__) == "bump"
-    assert "half the mean covariance" in found["GATE2"].answer
+    assert "half the mean covariance" in result["GATE2"].answer
     assert all(
         (np.diff(values, axis=1) < 0).all() for values in by_number(results, GAUSSIAN).values()
     )
@@ -97,8 +97,8 @@ def test_the_race_is_drawn_law_by_law(results, figure):
         x, y = line(ax, name)
         np.testing.assert_array_equal(y, -np.arange(len(order)))
         assert legend(ax)[name] == color.lower()
-        rings = [one for one in ax.lines if one.get_markersize() == 10]
-        (ring,) = (one for one in rings if one.get_markeredgecolor() == color)
+        rings = [curve for curve in ax.lines if curve.get_markersize() == 10]
+        (ring,) = (ring for ring in rings if ring.get_markeredgecolor() == color)
         best = np.argmin(x)
         assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (x[best], y[best])
     spins = dict(zip(order, line(ax, "spins (Ising)")[0], strict=True))

@@ -22,7 +22,7 @@ def flow_from(field, times):
     With v = wᵀΣw of each class and labels 0 and 1, the loss without ½ is half of v₀/2 + v₁/2 −
     2√(v₁/2π) + 1.
     """
-    first, second = (np.asarray(matrix(one.covariance())) for one in task().stimuli)
+    first, second = (np.asarray(matrix(stimulus.covariance())) for stimulus in task().stimuli)
 
     def velocity(_, w):
         pull = second @ w / np.sqrt(2 * np.pi * (w @ second @ w))
@@ -34,7 +34,7 @@ def flow_from(field, times):
 
 def length_of_flat():
     """At which the loss of a constant field is least: with v = ℓ²λ, ℓ = √(2λ₁/π)/(λ₀ + λ₁)."""
-    first, second = (one.covariance().sum() for one in task().stimuli)
+    first, second = (stimulus.covariance().sum() for stimulus in task().stimuli)
     return np.sqrt(2 * second / np.pi) / (first + second)
 
 
@@ -43,18 +43,18 @@ def rows(results):
 
 
 def test_the_settings_of_the_note():
-    found = FIGURE.experiments("paper")[TRAINED]
-    method, stimuli = found.method, found.task.stimuli
+    result = FIGURE.experiments("paper")[TRAINED]
+    method, stimuli = result.method, result.task.stimuli
     assert (method.learning_rate, method.steps, method.batch, method.every) == (
         0.01,
         2000,
         10_000,
         20,
     )
-    assert [(one.xi, one.gain) for one in stimuli] == [
+    assert [(stimulus.xi, stimulus.gain) for stimulus in stimuli] == [
         (1.0, 0.01),
         (2.0, 0.01),
-    ] and found.network.init_scale == 1
+    ] and result.network.init_scale == 1
 
 
 def test_training_is_compared_with_the_closed_form(results):
@@ -62,15 +62,15 @@ def test_training_is_compared_with_the_closed_form(results):
     flow = [flow_from(field, run.times) for field in run.initial[:, 0].astype(float)]
     exact = np.stack(flow)[:, :, None]
     same = dataclasses.replace(run, series={"weights": exact}, final=exact[:, -1])
-    found = rows(Results("tiny", {TRAINED: same, QUIET: same}))["GAU1"]
-    assert found.answer == "Yes." and found.measured.startswith(
+    result = rows(Results("tiny", {TRAINED: same, QUIET: same}))["GAU1"]
+    assert result.answer == "Yes." and result.measured.startswith(
         "distance from the closed form at the end 0.0"
     )
     other = dataclasses.replace(same, series={"weights": 1.5 * exact})
-    found = rows(Results("tiny", {TRAINED: other, QUIET: other}))["GAU1"]
-    assert found.answer.startswith("Not") and "at most 50.0 %" in found.measured
-    found = rows(Results("tiny", {TRAINED: other, QUIET: same}))["GAU1"]
-    assert "noise of the batches" in found.answer
+    result = rows(Results("tiny", {TRAINED: other, QUIET: other}))["GAU1"]
+    assert result.answer.startswith("Not") and "at most 50.0 %" in result.measured
+    result = rows(Results("tiny", {TRAINED: other, QUIET: same}))["GAU1"]
+    assert "noise of the batches" in result.answer
 
 
 def test_the_flat_wave_wins_from_the_first_fields(results):

@@ -36,11 +36,11 @@ def pull_of_one_site(gain):
 
 def test_fields_are_compared_with_their_limits(results):
     limits = np.stack([np.roll(solved(results, "small bump").limit()[0], by) for by in (3, 8)])
-    found = rows(with_fields(results, TRAINED, -limits))["LIM3"]
-    assert "under that of its largest site 0.0 ± 0.0 %; 2 of 2 localized" in found.measured
+    result = rows(with_fields(results, TRAINED, -limits))["LIM3"]
+    assert "under that of its largest site 0.0 ± 0.0 %; 2 of 2 localized" in result.measured
     noise = np.random.default_rng(0).normal(size=limits.shape)
-    found = rows(with_fields(results, TRAINED, noise))["LIM3"]
-    assert found.answer.startswith("Nearly") and "0 of 2 localized" in found.measured
+    result = rows(with_fields(results, TRAINED, noise))["LIM3"]
+    assert result.answer.startswith("Nearly") and "0 of 2 localized" in result.measured
 
 
 def test_widths_at_half_height():

@@ -58,25 +58,27 @@ def rows(results):
 
 
 def test_the_settings_of_the_notes():
-    found = experiments("paper")
+    result = experiments("paper")
     for name in (ERF, SIGMOID, GAUSSIAN):
-        assert found[name].network.hidden == HIDDEN == 100 and found[name].network.bias == "trained"
-        assert [one.xi for one in found[name].task.stimuli] == [1.0, 2.0] and found[
+        assert (
+            result[name].network.hidden == HIDDEN == 100 and result[name].network.bias == "trained"
+        )
+        assert [stimulus.xi for stimulus in result[name].task.stimuli] == [1.0, 2.0] and result[
             name
         ].task.shape == (40,)
-    assert [found[name].network.activation for name in (ERF, SIGMOID)] == ["erf", "sigmoid"]
-    assert found[GAUSSIAN].method.estimator == "exact"
+    assert [result[name].network.activation for name in (ERF, SIGMOID)] == ["erf", "sigmoid"]
+    assert result[GAUSSIAN].method.estimator == "exact"
 
 
 def test_what_the_notes_say_is_recognized(results):
-    found = rows(with_committee(results, np.concatenate([BUMPS, FAST]), BIASES))
-    assert found["POP1"].answer.startswith("Yes") and "4.0 ± 0.0 of 8" in found["POP1"].measured
-    assert found["POP2"].answer.startswith("Yes, at gain 3")
-    assert "erf: 8 of 8 localized negative, 8 of 8 oscillatory positive" in found["POP2"].measured
-    assert "negative biases go with slow fields" in found["POP2"].answer
+    result = rows(with_committee(results, np.concatenate([BUMPS, FAST]), BIASES))
+    assert result["POP1"].answer.startswith("Yes") and "4.0 ± 0.0 of 8" in result["POP1"].measured
+    assert result["POP2"].answer.startswith("Yes, at gain 3")
+    assert "erf: 8 of 8 localized negative, 8 of 8 oscillatory positive" in result["POP2"].measured
+    assert "negative biases go with slow fields" in result["POP2"].answer
     assert (
-        found["POP3"].answer.startswith("Yes")
-        and "correlate by 1.000 ± 0.000" in found["POP3"].measured
+        result["POP3"].answer.startswith("Yes")
+        and "correlate by 1.000 ± 0.000" in result["POP3"].measured
     )
 
 
@@ -118,7 +120,9 @@ def test_first_fields_foretell_biases(results):
 
 def test_advantage_is_the_difference_of_variances():
     stimuli = task_of(NLGP, gain=GAIN).stimuli
-    first, second = (np.asarray(matrix(np.asarray(one.covariance(), float))) for one in stimuli)
+    first, second = (
+        np.asarray(matrix(np.asarray(stimulus.covariance(), float))) for stimulus in stimuli
+    )
     fields = np.random.default_rng(0).normal(size=(3, 2, SITES))
     np.testing.assert_allclose(
         advantage(fields, stimuli),
@@ -160,14 +164,14 @@ def known(results):
     Gaussian data waves alone.
     """
     bumps = np.concatenate([BUMPS, FAST])
-    found = with_committee(results, *shuffled(bumps, BIASES, 0), names=[ERF])
-    found = with_committee(found, *shuffled(bumps, 0.5 * BIASES, 1), names=[SIGMOID])
+    result = with_committee(results, *shuffled(bumps, BIASES, 0), names=[ERF])
+    result = with_committee(result, *shuffled(bumps, 0.5 * BIASES, 1), names=[SIGMOID])
     waves = np.concatenate([SLOW, FAST])
-    found = with_committee(found, *shuffled(waves, 2 * BIASES, 2), names=[GAUSSIAN])
-    run = found[ERF]  # at gain 100 all eight are bumps, half of them with positive biases
+    result = with_committee(result, *shuffled(waves, 2 * BIASES, 2), names=[GAUSSIAN])
+    run = result[ERF]  # at gain 100 all eight are bumps, half of them with positive biases
     final = np.array(run.final)
     final[2] = np.roll(np.concatenate([BUMPS, BUMPS]), 3, axis=1)
-    return Results("tiny", {**found.runs, ERF: dataclasses.replace(run, final=final)})
+    return Results("tiny", {**result.runs, ERF: dataclasses.replace(run, final=final)})
 
 
 @pytest.fixture(scope="module")

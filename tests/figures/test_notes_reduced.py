@@ -19,7 +19,7 @@ def results():
 
 
 def answers(results):
-    return {one.id: one for one in reduced.FIGURE.questions(results)}
+    return {question.id: question for question in reduced.FIGURE.questions(results)}
 
 
 def test_it_is_known():
@@ -66,7 +66,7 @@ def test_losses_before_learning_are_drawn_with_two_errors(results, parts):
     # ReLU, labels 0 and 1, the notes' loss with ½, from normal data: h of variance 2|x|²/(N + 1)
     # given x, so that E relu² = |x|²/(N + 1) and E relu = |x|/√(π(N + 1)).
     draws = np.random.default_rng(0).multivariate_normal
-    classes = [one.gaussian_clone().covariance() for one in reduced.task_at(1.0).stimuli]
+    classes = [stimulus.gaussian_clone().covariance() for stimulus in reduced.task_at(1.0).stimuli]
     index = (np.arange(40)[:, None] - np.arange(40)) % 40
     parts_of_loss = []
     for label, covariance in enumerate(classes):
@@ -87,11 +87,11 @@ def test_preferences_are_drawn_gain_by_gain(results, parts):
         drawn = {
             color: (label, x, y, low, high) for label, color, x, y, low, high in error_bars(ax)
         }
-        for (gain, found), color in zip(
+        for (gain, result), color in zip(
             reduced.preferences(results).items(), (BLUE, GREEN, ORANGE), strict=True
         ):
             label, x, y, low, high = drawn[color]
-            values, error = found[which], found[f"{which} error"]
+            values, error = result[which], result[f"{which} error"]
             assert label == f"gain {gain:g}" and level(ax, color, ":") == values[-1]
             np.testing.assert_allclose(x, np.geomspace(0.4, 12, 3))
             np.testing.assert_allclose(y, values[:-1])
@@ -99,31 +99,31 @@ def test_preferences_are_drawn_gain_by_gain(results, parts):
 
 
 def test_rows_are_whole(results):
-    found = answers(results)
-    assert list(found) == [f"RED{number}" for number in range(1, 7)]
-    for one in found.values():
+    result = answers(results)
+    assert list(result) == [f"RED{number}" for number in range(1, 7)]
+    for value in result.values():
         assert (
-            one.source.startswith("note 3")
-            and one.question.endswith("?")
-            and one.answer.endswith(".")
+            value.source.startswith("note 3")
+            and value.question.endswith("?")
+            and value.answer.endswith(".")
         )
-        assert one.measured and one.how
+        assert value.measured and value.how
 
 
 def test_exact_rows(results):
-    found = answers(results)
+    result = answers(results)
     excess = f"gain 0.01: {nlgp_kurtosis(0.01) - 3:.3f}, 1: {nlgp_kurtosis(1.0) - 3:.3f}, 100: "
-    assert excess.replace("-", "−") in found["RED1"].measured
-    assert "opposite" in found["RED1"].answer
+    assert excess.replace("-", "−") in result["RED1"].measured
+    assert "opposite" in result["RED1"].answer
     # (2/π) arctan √(λ₁/λ₀) with λ in proportion to ξ at frequency zero.
     best = 2 / np.pi * np.arctan(np.sqrt(3))
-    assert f"{best:.4f}" in found["RED2"].measured and "flat" in found["RED2"].answer
+    assert f"{best:.4f}" in result["RED2"].measured and "flat" in result["RED2"].answer
     # Where (ξ₁ exp(−(πkξ₁/N)²) − ξ₀ exp(−(πkξ₀/N)²))√π is least among whole numbers of cycles.
     k = np.arange(21)
     short, long = (xi * np.exp(-((np.pi * k * xi / 40) ** 2)) for xi in (1.0, 3.0))
-    assert f"most negative at {np.argmin(long - short)} cycles" in found["RED5"].measured
+    assert f"most negative at {np.argmin(long - short)} cycles" in result["RED5"].measured
     peak = 40 / np.pi * np.sqrt(3 * np.log(3) / 8)
-    assert f"= {peak:.2f}" in found["RED5"].measured
+    assert f"= {peak:.2f}" in result["RED5"].measured
 
 
 def test_answers_follow_from_the_numbers(results):
@@ -136,9 +136,9 @@ def test_answers_follow_from_the_numbers(results):
             0.5, 0.8, len(preferences[gain]["9"])
         )
     losses["ReLU"] = (losses["ReLU"][0][::-1], *losses["ReLU"][1:])
-    found = answers(other)
-    assert "never worse" in found["RED3"].answer and "prefer bumps" not in found["RED4"].answer
-    assert "does not fall" in found["RED6"].answer
+    result = answers(other)
+    assert "never worse" in result["RED3"].answer and "prefer bumps" not in result["RED4"].answer
+    assert "does not fall" in result["RED6"].answer
     for gain in reduced.SAMPLE_GAINS:
         preferences[gain]["9"][:] = preferences[gain]["9"][::-1].copy()
         preferences[gain]["9 error"][:] = 1e-3
@@ -146,7 +146,7 @@ def test_answers_follow_from_the_numbers(results):
 
 
 def test_at_full_draws_the_reduced_model_prefers_bumps_at_high_gain():
-    found = Results("quick", {})
-    assert "by itself" in answers(found)["RED3"].answer
-    assert "prefer bumps already" in answers(found)["RED4"].answer
-    assert "E|X| grows" in answers(found)["RED6"].answer
+    result = Results("quick", {})
+    assert "by itself" in answers(result)["RED3"].answer
+    assert "prefer bumps already" in answers(result)["RED4"].answer
+    assert "E|X| grows" in answers(result)["RED6"].answer

@@ -122,14 +122,14 @@ def test_sites_are_drawn_by_how_far_they_are_apart(panels):
             ("o", BLUE, "white", apart == 1),
             ("X", ORANGE, ORANGE, apart > 1),
         ):
-            found = [
-                (one.get_xdata(), one.get_ydata())
-                for one in ax.lines
-                if (one.get_marker(), one.get_color(), one.get_markerfacecolor())
+            result = [
+                (line.get_xdata(), line.get_ydata())
+                for line in ax.lines
+                if (line.get_marker(), line.get_color(), line.get_markerfacecolor())
                 == (mark, color, fill)
             ]
-            assert len(found) == which.any()
-            for points in found:
+            assert len(result) == which.any()
+            for points in result:
                 np.testing.assert_array_equal(points, [TRAINED_AT[which], there[which]])
         counted = f"{(apart == 0).sum()} of 5 on the same site, {(apart <= 1).sum()} within ±1"
         assert ax.get_title() == f"{title}\n{counted}"

@@ -1,4 +1,4 @@
-"""The laws that samples of a stimulus are held against.
+"""The laws that samples of a stimulus are compared with.
 
 A law takes a stimulus and samples of it, (num, size), and returns z scores: how many standard
 errors the statistics lie from what the stimulus declares, under the null hypothesis that the
@@ -46,9 +46,9 @@ def broken(laws, stimulus, samples):
 def score(values, expected):
     """Standard errors between the mean over samples and what is expected; the error is measured."""
     values = values.astype(np.float64)
-    found = values.mean(axis=0)
-    variance = np.einsum("n...,n...->...", values, values) / len(values) - found**2
-    return _score(found, np.sqrt(np.maximum(variance, 0) / len(values)), expected)
+    actual = values.mean(axis=0)
+    variance = np.einsum("n...,n...->...", values, values) / len(values) - actual**2
+    return _score(actual, np.sqrt(np.maximum(variance, 0) / len(values)), expected)
 
 
 def _score(found, error, expected):
@@ -57,10 +57,10 @@ def _score(found, error, expected):
 
 def covariance_matrix(stimulus):
     """The declared covariance of all pairs of sites, (size, size)."""
-    found = stimulus.covariance()
-    if found.shape == stimulus.shape:
-        return lf.lattice.matrix(found)
-    return found.reshape(stimulus.size, stimulus.size)
+    result = stimulus.covariance()
+    if result.shape == stimulus.shape:
+        return lf.lattice.matrix(result)
+    return result.reshape(stimulus.size, stimulus.size)
 
 
 def tail_index(stimulus):
@@ -78,9 +78,9 @@ def mean(stimulus, x):
 def covariance(stimulus, x):
     """E (X_i − μ)(X_j − μ), for each pair of sites."""
     x = x.astype(np.float64) - stimulus.mean()
-    found, square = x.T @ x / len(x), (x**2).T @ x**2 / len(x)
-    error = np.sqrt(np.maximum(square - found**2, 0) / len(x))
-    return _score(found, error, covariance_matrix(stimulus))
+    result, square = x.T @ x / len(x), (x**2).T @ x**2 / len(x)
+    error = np.sqrt(np.maximum(square - result**2, 0) / len(x))
+    return _score(result, error, covariance_matrix(stimulus))
 
 
 def fourth_moment(stimulus, x):
@@ -177,7 +177,7 @@ def independence(stimulus, x):
 
 
 def declared(stimulus):
-    """The laws of declared statistics that samples can be held against.
+    """The laws of declared statistics that samples can be compared with.
 
     A standard error needs twice the moments that its statistic does.
     """

@@ -91,7 +91,7 @@ def test_condensed_nodes_keep_three_moments():
 def test_hermite_coefficients_of_samples():
     """The closed form against direct integration over each step."""
     law = Empirical([3.0, -1.0, 0.0, 0.5], [0.2, 0.4, 0.3, 0.1])
-    found = law.hermite(30)
+    result = law.hermite(30)
     ends = np.concatenate([[-12.0], scipy.special.ndtri([0.4, 0.7, 0.8]), [12.0]])
     unit = (np.array([-1.0, 0.0, 0.5, 3.0]) - law.mean) / law.sd
     for n in range(31):
@@ -100,7 +100,7 @@ def test_hermite_coefficients_of_samples():
             z, w = panels(low, high)
             polynomial = scipy.special.eval_hermitenorm(n, z) / math.sqrt(math.factorial(n))
             wanted += x * np.sum(w * polynomial * scipy.stats.norm.pdf(z))
-        assert found[n] == pytest.approx(wanted, abs=1e-13)
+        assert result[n] == pytest.approx(wanted, abs=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +110,16 @@ def test_hermite_coefficients(law):
     """Against quadrature with the polynomials themselves, to what float32 samples can show; and
     Bessel's inequality.
     """
-    found = law.hermite(401)
+    result = law.hermite(401)
     z, w = panels(-16, 16, 1 / 256 if isinstance(law, Tabulated) else 1 / 16)
     unit = (law.from_normal(z) - law.mean) / law.sd
     for n in range(12):
         polynomial = scipy.special.eval_hermitenorm(n, z) / math.sqrt(math.factorial(n))
         wanted = np.sum(w * unit * polynomial * scipy.stats.norm.pdf(z))
-        assert found[n] == pytest.approx(wanted, abs=6e-8)
+        assert result[n] == pytest.approx(wanted, abs=6e-8)
     if law.symmetric:
-        np.testing.assert_allclose(found[::2], 0, rtol=0, atol=1e-12)
-    assert np.sum(found**2) < 1 + 6e-8
+        np.testing.assert_allclose(result[::2], 0, rtol=0, atol=1e-12)
+    assert np.sum(result**2) < 1 + 6e-8
 
 
 # -- through a Gaussian copula ---------------------------------------------------------------------
@@ -153,12 +153,12 @@ def plane(function, r, width=0.5):
 def test_correlation_against_quadrature_in_the_plane(k, r):
     law = Algebraic(k)
     wanted = plane(lambda z: algebraic_map(z, k), r) / (scipy.special.beta(3 / k, 1 - 2 / k) / k)
-    found = float(law.correlation(r))
-    assert found == pytest.approx(wanted, abs=1e-9)
-    assert abs(found - wanted) <= law.correlation_error(r) + 1e-11
-    assert float(law.correlation(-r)) == pytest.approx(-found, abs=1e-15)
+    result = float(law.correlation(r))
+    assert result == pytest.approx(wanted, abs=1e-9)
+    assert abs(result - wanted) <= law.correlation_error(r) + 1e-11
+    assert float(law.correlation(-r)) == pytest.approx(-result, abs=1e-15)
     if (k, r) == (3.0, 0.7):
-        assert round(found, 10) == 0.6471285017
+        assert round(result, 10) == 0.6471285017
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,8 @@ def test_latent_correlation_inverts_correlation(law):
         if law.symmetric
         else np.array([-0.2, 0.6])
     )
-    found = law.latent_correlation(law.correlation(latent))
-    np.testing.assert_allclose(found, latent, rtol=0, atol=1e-9)
+    result = law.latent_correlation(law.correlation(latent))
+    np.testing.assert_allclose(result, latent, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -118,12 +118,12 @@ def test_ties_survive_rounding(single):
     with jax.enable_x64(not single):
         gate = Directions([[0.1] * 6 + [0.3] * 2, [0.1] * 6 + [0.3, 0.3001]])
         states = np.array(list(itertools.product((1.0, -1.0), repeat=8)))
-        found = jax.vmap(gate.open)(jnp.asarray(states) @ gate.directions((8,)).T)
+        result = jax.vmap(gate.open)(jnp.asarray(states) @ gate.directions((8,)).T)
         whole = np.rint(10 * states @ np.array([0.1] * 6 + [0.3] * 2))
         np.testing.assert_allclose(
-            found[:, 0], np.where(whole == 0, HALF, whole > 0), rtol=0, atol=1e-7
+            result[:, 0], np.where(whole == 0, HALF, whole > 0), rtol=0, atol=1e-7
         )
-        assert set(np.asarray(found[:, 1]).tolist()) == {0.0, 1.0}
+        assert set(np.asarray(result[:, 1]).tolist()) == {0.0, 1.0}
 
 
 # -- the network -----------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_gradient_is_a_regression(structure, estimator, key, monkeypatch):
             x = np.concatenate(
                 [np.roll(sign * x, by, axis=1) for by in range(6) for sign in (1, -1)]
             )
-        g = np.array([opened(structure, one) for one in x])
+        g = np.array([opened(structure, row) for row in x])
         off = (g * (x @ w.T)).mean(axis=1) - label
         total += prior * (off**2).mean()
         slope = slope + prior * 2 / network.hidden * np.einsum("n,nk,nx->kx", off, g, x) / len(x)

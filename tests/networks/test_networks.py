@@ -125,9 +125,9 @@ PARAMETERS = {
 def test_trained_parameters(name, key):
     kind, _, bias = name.partition(" ")
     network = registered("network")[kind](**({"hidden": 4, "bias": bias} if bias else {}))
-    found = network.initial(key, (2, 3))
-    assert {name: leaf.shape for name, leaf in found.items()} == PARAMETERS[name]
-    assert all(leaf.dtype == jnp.float64 for leaf in found.values())
+    result = network.initial(key, (2, 3))
+    assert {name: leaf.shape for name, leaf in result.items()} == PARAMETERS[name]
+    assert all(leaf.dtype == jnp.float64 for leaf in result.values())
     with jax.enable_x64(False):
         assert all(
             leaf.dtype == jnp.float32
@@ -164,15 +164,15 @@ def variants(cls):
     """
     kinds = {field.name: field.kind for field in fields(cls)}
     base = {name: value for name, value in (("hidden", 6), ("bias_value", 0.3)) if name in kinds}
-    found = [cls(**base)]
+    result = [cls(**base)]
     for name, kind in kinds.items():
         if isinstance(kind, Choice) and name != "init":
-            found += [
-                found[0].replace(**{name: value})
+            result += [
+                result[0].replace(**{name: value})
                 for value in kind.names
-                if value != getattr(found[0], name)
+                if value != getattr(result[0], name)
             ]
-    return found
+    return result
 
 
 def tasks():
@@ -317,12 +317,12 @@ def test_gradient_is_that_of_the_loss(network, task, estimator, key, monkeypatch
     # program for each.
     loss, gradient = estimator(task, network, None, params, key, (COUNT,) * len(draws))
     assert loss == pytest.approx(expected, rel=1e-12)
-    found = np.concatenate([np.ravel(gradient[name]) for name in sorted(gradient)])
+    actual = np.concatenate([np.ravel(gradient[name]) for name in sorted(gradient)])
     # Truncation h²·L‴/6 and rounding ε·L/h, with derivatives of the order of L or of the gradient.
-    scale = max(1.0, abs(expected), np.abs(found).max())
+    scale = max(1.0, abs(expected), np.abs(actual).max())
     tolerance = 30 * scale * (STEP**2 + np.finfo(float).eps / STEP)
-    np.testing.assert_allclose(found, differences, rtol=0, atol=tolerance)
-    assert np.abs(1.0001 * found - differences).max() > tolerance
+    np.testing.assert_allclose(actual, differences, rtol=0, atol=tolerance)
+    assert np.abs(1.0001 * actual - differences).max() > tolerance
 
 
 # -- how they start --------------------------------------------------------------------------------
@@ -412,19 +412,19 @@ def test_start_at_a_random_site(init, shape, key):
 @pytest.mark.parametrize("outputs", (1, 3))
 def test_second_layer_starts_like_the_first(outputs, key):
     many = 4 * MANY
-    found = drawn(lf.networks.TwoLayer(4, init_scale=0.3), key, outputs=outputs, many=many)
+    result = drawn(lf.networks.TwoLayer(4, init_scale=0.3), key, outputs=outputs, many=many)
     variance = 0.3 * 2 / (4 + outputs)
-    assert abs(z_score(found["readout"] ** 2, variance)) < SIGMAS
-    assert abs(z_score(found["readout"] ** 2, 1.05 * variance)) > SIGMAS
-    assert abs(z_score(found["weights"] ** 2, 0.3 * 2 / 16)) < SIGMAS
-    cross = found["readout"][:, 0, :, None] * found["weights"]
+    assert abs(z_score(result["readout"] ** 2, variance)) < SIGMAS
+    assert abs(z_score(result["readout"] ** 2, 1.05 * variance)) > SIGMAS
+    assert abs(z_score(result["weights"] ** 2, 0.3 * 2 / 16)) < SIGMAS
+    cross = result["readout"][:, 0, :, None] * result["weights"]
     assert np.abs(cross.mean(axis=0) / cross.std(axis=0) * np.sqrt(many)).max() < SIGMAS
-    assert not found["biases"].any() and not found["readout_bias"].any()
+    assert not result["biases"].any() and not result["readout_bias"].any()
 
 
 def test_trained_biases_start_at_their_value(key):
-    found = lf.networks.Committee(4, bias="trained", bias_value=-0.7).initial(key, RING)["biases"]
-    assert found.tolist() == [-0.7] * 4
+    result = lf.networks.Committee(4, bias="trained", bias_value=-0.7).initial(key, RING)["biases"]
+    assert result.tolist() == [-0.7] * 4
 
 
 @pytest.mark.parametrize("init", INITS)

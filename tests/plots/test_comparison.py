@@ -39,7 +39,7 @@ def panels(pair):
 
 def test_fields_are_solid_and_dashed_at_milestones_of_the_first(pair, panels):
     (first, second), ax = pair, panels[0]
-    curves = [one for one in ax.lines if len(one.get_xdata()) == 20]
+    curves = [line for line in ax.lines if len(line.get_xdata()) == 20]
     solid, dashed = (
         [one for one in curves if one.get_linestyle() == style] for style in ("-", "--")
     )

@@ -18,8 +18,8 @@ def test_covariances_of_all_classes_with_their_labels(ax):
     _draw_covariances(ax, task)
     half = np.arange(7)
     for number, coupling in enumerate((0.3, 0.7)):
-        found = line(ax, f"class {number}, y = {number}")
-        np.testing.assert_allclose(found, [half, ising_covariance(coupling, half, 12)])
+        result = line(ax, f"class {number}, y = {number}")
+        np.testing.assert_allclose(result, [half, ising_covariance(coupling, half, 12)])
     colors = [color.lower() for color, _ in CLASS_STYLES[:2]]
     assert list(legend(ax).values()) == colors and ax.get_xlabel() == "distance (sites)"
 

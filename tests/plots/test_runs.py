@@ -89,11 +89,11 @@ def test_the_spectrum_of_a_torus_has_the_flat_wave_in_the_middle(ax):
     left, right, bottom, top = image.get_extent()
     power = np.asarray(image.get_array())
     assert power.sum() == pytest.approx(1) and (left, right, bottom, top) == (-3.5, 2.5, -2.5, 1.5)
-    found = {
+    result = {
         (int(bottom + 0.5 + row), int(left + 0.5 + column)): round(float(power[row, column]), 6)
         for row, column in np.argwhere(power > 1e-9)
     }
-    assert found == {(0, 0): round(1 / 3, 6), (1, 2): round(1 / 3, 6), (-1, -2): round(1 / 3, 6)}
+    assert result == {(0, 0): round(1 / 3, 6), (1, 2): round(1 / 3, 6), (-1, -2): round(1 / 3, 6)}
 
 
 def test_the_overview_names_its_fields_and_has_ratio_and_loss(run):

@@ -21,7 +21,7 @@ N = 8
 
 
 def pair(cls, *values, **common):
-    return lf.Discrimination(*[cls((N,), **one, **common) for one in values])
+    return lf.Discrimination(*[cls((N,), **value, **common) for value in values])
 
 
 TASKS = {
@@ -53,12 +53,12 @@ def train(task, network=NEURON, **changes):
 
 def by_hand(flow, params, rate, steps):
     """Fields and losses before every step of w ← w − η∇L, one member."""
-    found, step = [], jax.jit(lambda params: flow(params))
+    result, step = [], jax.jit(lambda params: flow(params))
     for _ in range(steps + 1):
         loss, gradient = step(params)
-        found.append((params["weights"], loss))
+        result.append((params["weights"], loss))
         params = jax.tree.map(lambda p, g: p - rate * g, params, gradient)
-    weights, losses = zip(*found, strict=True)
+    weights, losses = zip(*result, strict=True)
     return np.stack(weights), np.stack(losses)
 
 
@@ -140,16 +140,16 @@ def test_swept_couplings_have_each_their_own_flow_in_one_program():
             initial=start,
         )
 
-    found = swept(0.5, 0.7, 0.9)
+    result = swept(0.5, 0.7, 0.9)
     np.testing.assert_allclose(
-        found.weights[1], train(TASKS["ising"]).weights[1], rtol=0, atol=1e-12
+        result.weights[1], train(TASKS["ising"]).weights[1], rtol=0, atol=1e-12
     )
     for m, coupling in ((0, 0.5), (2, 0.9)):
         one = pair(lf.stimuli.Ising, {"coupling": 0.3}, {"coupling": coupling})
         np.testing.assert_allclose(
-            found.weights[m], train(one, initial=start).weights[m], rtol=0, atol=1e-12
+            result.weights[m], train(one, initial=start).weights[m], rtol=0, atol=1e-12
         )
-        assert np.abs(found.weights[m] - train(TASKS["ising"]).weights[m]).max() > 1e-3
+        assert np.abs(result.weights[m] - train(TASKS["ising"]).weights[m]).max() > 1e-3
     before = sum(_ensemble.TRACES.values())
     swept(0.4, 0.6, 0.8)
     train(TASKS["ising"], learning_rate=[0.1, 0.2, 0.3])

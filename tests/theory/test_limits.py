@@ -48,7 +48,7 @@ def test_response_error_falls_with_the_size():
     """The sheet's fields are not printed, nor how many: as means of four, its numbers must fit
     the spread of these.
     """
-    found = {}
+    result = {}
     for n in PRINTED:
         stimulus, fields = (
             lf.stimuli.Ising((n,), coupling=0.7),
@@ -62,8 +62,8 @@ def test_response_error_falls_with_the_size():
         for printed, error in zip(PRINTED[n], errors, strict=True):
             assert fits(printed, error, of=4)
             assert not fits(str(3 * float(printed)), error, of=4)  # the power
-        found[n] = [error.mean() for error in errors]
-    sizes, (effective, linear) = list(found), np.array(list(found.values())).T
+        result[n] = [error.mean() for error in errors]
+    sizes, (effective, linear) = list(result), np.array(list(result.values())).T
     assert abs(slope(sizes, effective) + 1.1) < 0.2 and abs(slope(sizes, linear) + 1) < 0.2
     # The amplifier takes away about a third of what is not Gaussian.
     assert ((effective / linear > 0.5) & (effective / linear < 0.9)).all()
@@ -102,7 +102,7 @@ def test_training_at_a_large_gain_comes_to_the_bump_of_signs():
     # Members have noise of their own: products of two members' deviations hold what is systematic
     # alone. Its sum over 100 sites and 6 pairs has a standard error of about noise²/√(100 · 6).
     products = [off[i] @ off[j] for i in range(4) for j in range(i)]
-    noise = np.mean([one @ one for one in off])
+    noise = np.mean([row @ row for row in off])
     assert np.mean(products) < 0.004**2 + 3 * noise / np.sqrt(600)
     assert np.sqrt(noise) < 0.01
 

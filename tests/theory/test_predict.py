@@ -61,39 +61,45 @@ VERDICTS = {
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdict_and_reason(name):
     which, verdict, words = VERDICTS[name]
-    found = predict(which)
-    assert found.verdict == verdict and words in found.reason, found
+    prediction = predict(which)
+    assert prediction.verdict == verdict and words in prediction.reason, prediction
     law = which.stimuli[1].marginal()
-    assert found.excess_kurtosis == law.excess_kurtosis and found.tail_index == law.tail_index
-    assert found.elliptical == which.stimuli[1].elliptical
-    assert found.exact == (name in ("shell", "beyond dominance", "dominant"))
-    assert found.field.shape == (40,) and found.peak.shape == (STARTS,)
-    assert found.peak[0] == np.abs(found.field).argmax()
-    assert math.isfinite(found.onset) == (verdict == "localized")
-    text = str(found)
-    assert verdict in text and found.reason in text and not re.search(r"\bnan\b", text)
+    assert (
+        prediction.excess_kurtosis == law.excess_kurtosis
+        and prediction.tail_index == law.tail_index
+    )
+    assert prediction.elliptical == which.stimuli[1].elliptical
+    assert prediction.exact == (name in ("shell", "beyond dominance", "dominant"))
+    assert prediction.field.shape == (40,) and prediction.peak.shape == (STARTS,)
+    assert prediction.peak[0] == np.abs(prediction.field).argmax()
+    assert math.isfinite(prediction.onset) == (verdict == "localized")
+    text = str(prediction)
+    assert verdict in text and prediction.reason in text and not re.search(r"\bnan\b", text)
 
 
 def test_exact_numbers_of_the_ising_bump():
-    found = predict(VERDICTS["dominant"][0])
-    assert abs(found.dominance - 0.674) < 5e-4 and abs(found.ipr - 0.8537) < 5e-4
+    prediction = predict(VERDICTS["dominant"][0])
+    assert abs(prediction.dominance - 0.674) < 5e-4 and abs(prediction.ipr - 0.8537) < 5e-4
     assert predict(VERDICTS["beyond dominance"][0]).dominance > 2
 
 
 def test_it_can_depend_on_the_start():
     pulses = task(S.SinglePulse, shortest=(2, 8), longest=(4, 10))
-    found = predict(pulses, starts=16)
-    assert found.theory == "ExactPulse" and found.exact
-    assert found.verdict == "undecided" and "depends on the start" in found.reason
-    assert 0 < found.localized_starts < 1
+    prediction = predict(pulses, starts=16)
+    assert prediction.theory == "ExactPulse" and prediction.exact
+    assert prediction.verdict == "undecided" and "depends on the start" in prediction.reason
+    assert 0 < prediction.localized_starts < 1
 
 
 def test_the_answer_moves_with_the_start():
     which = VERDICTS["binary"][0]
     start = np.random.default_rng(0).normal(size=(STARTS, 1, 40)) * 0.01
-    found, moved = predict(which, initial=start), predict(which, initial=np.roll(start, 7, axis=-1))
-    np.testing.assert_array_equal((found.peak + 7) % 40, moved.peak)
-    np.testing.assert_allclose(np.roll(found.field, 7), moved.field, atol=1e-6)
+    result, moved = (
+        predict(which, initial=start),
+        predict(which, initial=np.roll(start, 7, axis=-1)),
+    )
+    np.testing.assert_array_equal((result.peak + 7) % 40, moved.peak)
+    np.testing.assert_allclose(np.roll(result.field, 7), moved.field, atol=1e-6)
     other = predict(which, seed=1)
     assert not np.array_equal(other.field, predict(which).field)
 
@@ -102,12 +108,12 @@ def test_no_theory_no_verdict():
     skewed = lf.Discrimination(
         *(S.Copula((12,), xi=xi, marginal_law=Tabulated.of(np.exp)) for xi in (0.5, 1.0))
     )
-    found = predict(skewed)
-    assert (found.verdict, found.theory) == (
+    prediction = predict(skewed)
+    assert (prediction.verdict, prediction.theory) == (
         "undecided",
         "none",
-    ) and "sign-symmetric" in found.reason
-    assert "none that covers the task" in str(found) and found.flow is None
+    ) and "sign-symmetric" in prediction.reason
+    assert "none that covers the task" in str(prediction) and prediction.flow is None
     loss = predict(lf.Discrimination(*VERDICTS["binary"][0].stimuli, loss="absolute"))
     assert loss.verdict == "undecided" and "mean squared error" in loss.reason
 
@@ -130,7 +136,7 @@ def test_critical_kurtosis_is_where_a_flat_field_gives_way(xi):
     # covariance.
     for share, unstable in ((0.7, False), (1.3, True)):
         law = NormalMixture((-share * critical / 2) ** 0.25)
-        stimuli = [S.Copula((40,), xi=one, marginal_law=law) for one in xi]
+        stimuli = [S.Copula((40,), xi=lengthscale, marginal_law=law) for lengthscale in xi]
         copulas = lf.Discrimination(*stimuli)
         assert (top_rate_of(copulas) > 0) == unstable
         assert (law.excess_kurtosis < critical_kurtosis(copulas)) == unstable

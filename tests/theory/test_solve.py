@@ -27,7 +27,9 @@ LINEAR = lf.theory.LinearResponse()
 
 
 def gaussians(xi=(0.6, 1.1), **values):
-    return lf.Discrimination(*[lf.stimuli.Gaussian((N,), xi=one) for one in xi], **values)
+    return lf.Discrimination(
+        *[lf.stimuli.Gaussian((N,), xi=lengthscale) for lengthscale in xi], **values
+    )
 
 
 def neuron(**values):
@@ -80,31 +82,31 @@ def small_run(**changes):
 def test_axes_and_start_are_those_of_train(changes):
     run = small_run(**changes)
     given = {name: value for name, value in changes.items() if name != "learning_rate"}
-    found = solve(members=3, times=run.times, **given)
-    assert found.times.shape == run.times.shape and (found.times == run.times).all()
+    flow = solve(members=3, times=run.times, **given)
+    assert flow.times.shape == run.times.shape and (flow.times == run.times).all()
     for name in ("weights", "loss"):
         assert (
-            found.series[name].shape == run.series[name].shape
-            and found.series[name].dtype == np.float64
+            flow.series[name].shape == run.series[name].shape
+            and flow.series[name].dtype == np.float64
         )
-    assert found.steps.shape == run.steps.shape and len(found.outcome) == 3
-    assert found.final.shape == run.final.shape and found.final.dtype == np.float64
-    assert found.weights.shape == (3, 11, 1, N)
-    np.testing.assert_array_equal(found.initial, run.initial)
-    np.testing.assert_array_equal(found.weights[:, 0], run.initial)
-    np.testing.assert_array_equal(found.weights[:, -1], found.final)
-    assert all(one.kind == "ok" for one in found.outcome)
+    assert flow.steps.shape == run.steps.shape and len(flow.outcome) == 3
+    assert flow.final.shape == run.final.shape and flow.final.dtype == np.float64
+    assert flow.weights.shape == (3, 11, 1, N)
+    np.testing.assert_array_equal(flow.initial, run.initial)
+    np.testing.assert_array_equal(flow.weights[:, 0], run.initial)
+    np.testing.assert_array_equal(flow.weights[:, -1], flow.final)
+    assert all(outcome.kind == "ok" for outcome in flow.outcome)
 
 
 def test_every_member_has_its_own_times():
     rates = np.array([0.5, 1.0, 2.0])
     one = usual()
-    found = solve(times=rates[:, None] * TIMES)
+    flow = solve(times=rates[:, None] * TIMES)
     single = [solve(times=rate * TIMES).weights[m] for m, rate in enumerate(rates)]
-    np.testing.assert_allclose(found.weights, single, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.weights[1], one.weights[1], rtol=0, atol=1e-9)
-    assert np.abs(found.weights[0] - one.weights[0]).max() > 1e-3
-    assert found.to_xarray().flow_time.dims == ("member", "time")
+    np.testing.assert_allclose(flow.weights, single, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(flow.weights[1], one.weights[1], rtol=0, atol=1e-9)
+    assert np.abs(flow.weights[0] - one.weights[0]).max() > 1e-3
+    assert flow.to_xarray().flow_time.dims == ("member", "time")
 
 
 def test_without_x64_the_start_is_that_of_train_and_the_setting_stays():
@@ -164,13 +166,13 @@ def test_a_mode_relaxes_exponentially():
     # w = u·mode stays a mode: u̇ = m₁√λ₁ − ½(λ₀ + λ₁)u.
     basis, zero, one = modes()
     chosen, begin = [0, 1, N - 1], np.array([0.01, 0.5, 3.0])
-    found = solve(initial=(begin * basis[:, chosen]).T[:, None], tolerance=1e-10)
+    flow = solve(initial=(begin * basis[:, chosen]).T[:, None], tolerance=1e-10)
     rate, end = (zero + one)[chosen] / 2, SLOPE * np.sqrt(one[chosen]) / ((zero + one)[chosen] / 2)
     u = end + (begin - end) * np.exp(-rate * TIMES[:, None])  # (time, member)
     expected = np.einsum("tm,im->mti", u, basis[:, chosen])
-    np.testing.assert_allclose(found.weights[:, :, 0], expected, rtol=0, atol=1e-7 * begin.max())
+    np.testing.assert_allclose(flow.weights[:, :, 0], expected, rtol=0, atol=1e-7 * begin.max())
     loss = 0.5 - SLOPE * np.sqrt(one[chosen]) * u + rate * u**2 / 2
-    np.testing.assert_allclose(found.loss, loss.T, rtol=1e-7)
+    np.testing.assert_allclose(flow.loss, loss.T, rtol=1e-7)
     # Without the ½ of the mean covariance, say, it would relax elsewhere.
     wrong = end / 2 + (begin - end / 2) * np.exp(-2 * rate * TIMES[:, None])
     assert np.abs(wrong - u).max() > 0.05
@@ -200,7 +202,9 @@ def test_loss_never_grows():
 def test_error_falls_with_the_tolerance():
     best = solve(tolerance=1e-13).weights
     tolerances = np.array([1e-3, 1e-5, 1e-7, 1e-9])
-    errors = np.array([np.abs(solve(tolerance=one).weights - best).max() for one in tolerances])
+    errors = np.array(
+        [np.abs(solve(tolerance=tolerance).weights - best).max() for tolerance in tolerances]
+    )
     assert (errors < 10 * tolerances).all() and (np.diff(errors) < 0).all()
     assert abs(np.polyfit(np.log(tolerances), np.log(errors), 1)[0] - 1) < 0.3
 
@@ -218,13 +222,13 @@ def test_both_solvers_agree():
 
 def test_members_of_a_sweep_are_those_solved_one_by_one():
     xi, start = np.array([0.9, 1.1, 1.3]), random_fields()
-    found = solve(gaussians((0.6, xi), l2=np.array([0.0, 0.1, 0.2])), initial=start)
+    flow = solve(gaussians((0.6, xi), l2=np.array([0.0, 0.1, 0.2])), initial=start)
     for m in range(3):
         alone = solve(gaussians((0.6, float(xi[m])), l2=0.1 * m), initial=start)
-        np.testing.assert_allclose(found.weights[m], alone.weights[m], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(found.loss[m], alone.loss[m], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(found.events["rest"][m], alone.events["rest"][m], rtol=1e-6)
-    assert np.abs(found.weights[0] - solve(initial=start).weights[0]).max() > 1e-3
+        np.testing.assert_allclose(flow.weights[m], alone.weights[m], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(flow.loss[m], alone.loss[m], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(flow.events["rest"][m], alone.events["rest"][m], rtol=1e-6)
+    assert np.abs(flow.weights[0] - solve(initial=start).weights[0]).max() > 1e-3
 
 
 def test_more_members_than_fit_a_chunk(monkeypatch):
@@ -233,12 +237,12 @@ def test_more_members_than_fit_a_chunk(monkeypatch):
     monkeypatch.setattr(_integrate, "CHUNK_MEMBERS", 3)
     start = random_fields(7)
     before = _ensemble.TRACES["solve"] if usual() else 0
-    found = solve(initial=start)
+    flow = solve(initial=start)
     assert _ensemble.TRACES["solve"] == before
-    assert found.num_members == 7 == len(found.outcome)
+    assert flow.num_members == 7 == len(flow.outcome)
     for pick in ([0, 1, 2], [2, 3, 4], [4, 5, 6]):
         alone = solve(initial=start[pick])
-        np.testing.assert_allclose(found.weights[pick], alone.weights, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(flow.weights[pick], alone.weights, rtol=0, atol=1e-12)
 
 
 def test_another_number_is_no_other_program():
@@ -280,10 +284,10 @@ def test_dense_and_fourier_covariances_give_one_flow(monkeypatch):
         )
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=0, atol=1e-12)
     assert np.abs(gradients[0]).max() > 0.1
-    found = lf.solve(task, theory, network=neuron(), initial=start, times=TIMES[:3])
-    assert found.weights.shape == (1, 3, 1, 8, 8) and found.peak.shape == (1, 3, 1, 2)
-    np.testing.assert_array_equal(found.weights[0, 0], start[0])
-    assert found.to_xarray().weights.dims == ("member", "time", "neuron", "x0", "x1")
+    result = lf.solve(task, theory, network=neuron(), initial=start, times=TIMES[:3])
+    assert result.weights.shape == (1, 3, 1, 8, 8) and result.peak.shape == (1, 3, 1, 2)
+    np.testing.assert_array_equal(result.weights[0, 0], start[0])
+    assert result.to_xarray().weights.dims == ("member", "time", "neuron", "x0", "x1")
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -342,14 +346,14 @@ STARTS = np.stack([
 def test_onset_and_rest_are_those_of_the_closed_form():
     task = lf.Discrimination(*[lf.stimuli.Ising(N, coupling=j) for j in (0.3, 0.7)])
     level, rest = localized_from(N), 1e-3
-    found = solve(task, Toward(), initial=STARTS, stop_tol=rest, times=np.linspace(0, 30, 11))
+    flow = solve(task, Toward(), initial=STARTS, stop_tol=rest, times=np.linspace(0, 30, 11))
     later = solve(task, Toward(), initial=STARTS, stop_tol=rest, times=np.linspace(10, 30, 11))
     fine = np.linspace(0, 30, 3001)
     for m in range(3):
         at = closed_form(task, STARTS[m, 0])
         ipr = np.array([ipr_of(at(t)[0]) for t in fine])
         speed = np.array([at(t)[1] for t in fine])
-        np.testing.assert_allclose(found.weights[m, -1, 0], at(30)[0], rtol=0, atol=1e-8)
+        np.testing.assert_allclose(flow.weights[m, -1, 0], at(30)[0], rtol=0, atol=1e-8)
 
         def crossing(values, function):
             outside = np.flatnonzero(~values)
@@ -362,44 +366,44 @@ def test_onset_and_rest_are_those_of_the_closed_form():
         calm = crossing(speed <= rest, lambda t, at=at: np.log(at(t)[1] / rest))
         # Records that begin later show the way from the start, but not that the second was spread
         # out on it.
-        for one in (found, later) if m != 1 else (found,):
+        for one in (flow, later) if m != 1 else (flow,):
             np.testing.assert_allclose(one.events["onset"][m], onset, rtol=1e-5, atol=1e-9)
             np.testing.assert_allclose(one.events["rest"][m], calm, rtol=1e-4)
-    first, again, always = found.events["onset"]
+    first, again, always = flow.events["onset"]
     assert always == 0 and 0 < first < again
-    assert found.stopped == "at rest"
+    assert flow.stopped == "at rest"
     # The second started out localized: from then on *until the end* is not from the first time on.
-    assert found.ipr[1, 0, 0] == 1 and again > 1
+    assert flow.ipr[1, 0, 0] == 1 and again > 1
     # A record in between says so: up to there it never became localized for good, nor came to rest.
     middle = solve(
         task, Toward(), initial=STARTS, stop_tol=rest, times=np.linspace(0, 0.9 * again, 11)
     )
     assert np.isnan(middle.events["onset"][1]) and np.isnan(middle.events["rest"]).all()
     assert middle.stopped == "finished"
-    data = found.to_xarray()
-    np.testing.assert_array_equal(data.onset_time, found.events["onset"])
-    np.testing.assert_array_equal(data.rest_time, found.events["rest"])
+    data = flow.to_xarray()
+    np.testing.assert_array_equal(data.onset_time, flow.events["onset"])
+    np.testing.assert_array_equal(data.rest_time, flow.events["rest"])
     assert data.onset_time.dims == ("member",)
 
 
 def test_without_times_it_ends_when_all_rest():
-    found = solve(times=None, stop_tol=1e-4, until=500.0)
-    assert found.stopped == "at rest" and found.weights.shape[1] == len(found.times)
-    assert np.isfinite(found.events["rest"]).all() and found.times[0] == 0
-    slowest = found.events["rest"].max()
+    result = solve(times=None, stop_tol=1e-4, until=500.0)
+    assert result.stopped == "at rest" and result.weights.shape[1] == len(result.times)
+    assert np.isfinite(result.events["rest"]).all() and result.times[0] == 0
+    slowest = result.events["rest"].max()
     assert (
-        found.times[-2] < slowest <= found.times[-1]
+        result.times[-2] < slowest <= result.times[-1]
     )  # nothing is recorded after all have come to rest
-    assert (np.diff(found.times) > 0).all() and len(found.times) > 25
+    assert (np.diff(result.times) > 0).all() and len(result.times) > 25
     flow = LINEAR.flow(gaussians(), neuron())
-    for m, when in enumerate(found.events["rest"]):
-        after = found.times >= when
-        speeds = np.array([_speed(flow, w) for w in found.weights[m]])
+    for m, when in enumerate(result.events["rest"]):
+        after = result.times >= when
+        speeds = np.array([_speed(flow, w) for w in result.weights[m]])
         assert (speeds[after] <= 1e-4 * (1 + 1e-3)).all() and (
             speeds[~after] > 1e-4 * (1 - 1e-3)
         ).all()
     # A wave, never localized at the end.
-    assert np.isnan(found.events["onset"]).all()
+    assert np.isnan(result.events["onset"]).all()
     short = solve(times=None, stop_tol=1e-4, until=3.0)
     assert (
         short.stopped == "finished"
@@ -407,7 +411,7 @@ def test_without_times_it_ends_when_all_rest():
         and np.isnan(short.events["rest"]).all()
     )
     # Who starts at rest has rested from the start.
-    still = solve(times=None, stop_tol=1e-3, until=500.0, initial=found.final)
+    still = solve(times=None, stop_tol=1e-3, until=500.0, initial=result.final)
     np.testing.assert_array_equal(still.events["rest"], 0)
 
 
@@ -417,9 +421,9 @@ def _speed(flow, weights):
 
 
 def test_localized_from_the_start():
-    found = solve(network=neuron(init="basis"), times=TIMES / 1000)
-    assert (found.ipr > 0.9).all()
-    np.testing.assert_array_equal(found.events["onset"], 0)
+    flow = solve(network=neuron(init="basis"), times=TIMES / 1000)
+    assert (flow.ipr > 0.9).all()
+    np.testing.assert_array_equal(flow.events["onset"], 0)
 
 
 class Cube(base.Response):
@@ -444,14 +448,12 @@ del _registry.CLASSES["theory"]["runaway"]
 
 def test_a_member_that_runs_away_spoils_no_other():
     start = np.array([0.01, 10.0, 0.02])[:, None, None] * np.ones((3, 1, N))
-    found = solve(theory=Runaway(), initial=start)
-    assert [one.kind for one in found.outcome] == ["ok", "non-finite", "ok"]
-    assert found.outcome[1].step == 1  # the first record it did not reach
-    assert (
-        np.isfinite(found.weights[[0, 2]]).all() and np.abs(found.weights[[0, 2], -1]).max() < 0.01
-    )
-    np.testing.assert_array_equal(found.weights[1, 0], start[1])
-    assert np.isnan(found.events["rest"][1]) and np.isnan(found.events["onset"][1])
+    flow = solve(theory=Runaway(), initial=start)
+    assert [outcome.kind for outcome in flow.outcome] == ["ok", "non-finite", "ok"]
+    assert flow.outcome[1].step == 1  # the first record it did not reach
+    assert np.isfinite(flow.weights[[0, 2]]).all() and np.abs(flow.weights[[0, 2], -1]).max() < 0.01
+    np.testing.assert_array_equal(flow.weights[1, 0], start[1])
+    assert np.isnan(flow.events["rest"][1]) and np.isnan(flow.events["onset"][1])
 
 
 # -- refusals --------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ def test_orbit_is_refused_without_symmetry(stimulus, words):
 
 
 def test_shared_and_independent_are_one_estimator():
-    # They differ in who sees which draws. Through `train`, all are held against exact gradients
+    # They differ in who sees which draws. Through `train`, all are compared with exact gradients
     # elsewhere.
     known = {"independent": sampled, "shared": sampled, "orbit": orbit, "exact": estimators.exact}
     assert known == {name: one for name, one in estimators.ESTIMATORS.items() if name != "epochs"}

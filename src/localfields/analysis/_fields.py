@@ -31,7 +31,7 @@ class FieldBatch:
         return math.prod(self.shape)
 
     def back(self, values: np.ndarray) -> np.ndarray:
-        """Put results of one entry a field back on the leading axes."""
+        """Put results of one entry per field back on the leading axes."""
         return values.reshape((*self.lead, *values.shape[1:]))
 
     def per_axis(self, values: np.ndarray) -> np.ndarray:

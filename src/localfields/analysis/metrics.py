@@ -55,11 +55,11 @@ def metric(function: Function | None = None, *, name: str = "", slow: bool = Fal
     if function is None:
         return lambda function: metric(function, name=name, slow=slow)
     key = name or function.__name__
-    known = METRICS.get(key)
+    existing = METRICS.get(key)
     # A second one of the same module is a new version, as in a notebook.
-    if known is not None and known.function.__module__ != function.__module__:
+    if existing is not None and existing.function.__module__ != function.__module__:
         raise InputError(
-            f"There are two metrics called `{key}`, in {known.function.__module__} and in "
+            f"There are two metrics called `{key}`, in {existing.function.__module__} and in "
             f"{function.__module__}. Rename one of the functions."
         )
     METRICS[key] = Metric(key, function, (inspect.getdoc(function) or key).splitlines()[0], slow)
@@ -77,8 +77,8 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
         names: Which metrics; all but the slow ones where none is given.
 
     Returns:
-        An `xarray.Dataset` with one variable a metric over member, time and neuron (and coordinate
-        on a torus), nan for fields that are zero everywhere or not finite.
+        An `xarray.Dataset` with one variable per metric over member, time and neuron (and
+        coordinate on a torus), nan for fields that are zero everywhere or not finite.
 
     Raises:
         InputError: For a name that is not known, or where no weights were recorded.
@@ -98,14 +98,14 @@ def measure(trajectory: Trajectory, *names: str) -> Any:
         if name not in METRICS:
             raise unknown_name("metric", name, METRICS)
     chosen = [METRICS[name] for name in names] or [
-        known for known in METRICS.values() if not known.slow
+        metric for metric in METRICS.values() if not metric.slow
     ]
     axes, weights = len(trajectory.shape), trajectory.weights
     data = {}
-    for known in chosen:
-        values = over_sound(known.function, weights, axes)
+    for metric in chosen:
+        values = over_sound(metric.function, weights, axes)
         along = ["member", "time", "neuron", *(["coordinate"] if values.ndim > 3 else [])]
-        data[known.name] = (along, values, {"long_name": known.help})
+        data[metric.name] = (along, values, {"long_name": metric.help})
     flow = trajectory.times
     time = trajectory.steps if flow.ndim == 2 else flow
     coordinates = {

@@ -27,7 +27,7 @@ def position(fields: Any, axes: int = 1) -> np.ndarray:
         axes: How many trailing axes are the lattice.
 
     Returns:
-        One number a field on a ring, one an axis (last axis) on a torus.
+        One number per field on a ring, one per axis (last axis) on a torus.
 
     Example:
         >>> position([0.0, 0.0, 1.0, -1.0, 0.0]).item()
@@ -108,7 +108,7 @@ def _unit(batch: FieldBatch) -> np.ndarray:
 def spectral_peak(fields: Any, axes: int = 1) -> np.ndarray:
     """Frequency of the strongest wave in cycles around the ring, from 0 to N/2.
 
-    On a torus one number an axis (last axis), of which the last is not negative.
+    On a torus one number per axis (last axis), of which the last is not negative.
 
     Example:
         >>> spectral_peak(np.cos(2 * np.pi * 3 * np.arange(40) / 40 + 1)).item()
@@ -194,7 +194,7 @@ def uncertainty(fields: Any, axes: int = 1) -> np.ndarray:
     place of τ would give 0 for a single site.
 
     Returns:
-        One number a field on a ring, one an axis (last axis) on a torus, each at least 1/2.
+        One number per field on a ring, one per axis (last axis) on a torus, each at least 1/2.
 
     Example:
         >>> x = np.arange(40)

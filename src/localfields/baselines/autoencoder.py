@@ -57,7 +57,7 @@ class Autoencoder(Baseline):
     learning_rate: Real = number(default=0.003, low=0, help="step size of Adam at the start")
     steps: Whole = declare(Count(high=10**8), default=5000, help="number of steps")
     batch: Whole = declare(
-        Count(high=10**6), default=200, help="samples a step, drawn with replacement"
+        Count(high=10**6), default=200, help="samples per step, drawn with replacement"
     )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:

@@ -37,7 +37,7 @@ class RBM(Baseline):
         default=20_000,
         help="mini-batches; the last pass over the samples is finished",
     )
-    batch: Whole = declare(Count(high=10**6), default=100, help="samples a step")
+    batch: Whole = declare(Count(high=10**6), default=100, help="samples per step")
     clip: Real = number(
         default=1.0, low=0, help="standard deviations from the mean that still fit into [0, 1]"
     )

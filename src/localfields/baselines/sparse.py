@@ -36,9 +36,9 @@ class SparseCoding(Baseline):
         default=1000,
         help="mini-batches at most; the last pass over the samples is finished",
     )
-    batch: Whole = declare(Count(high=10**6), default=256, help="samples a step")
+    batch: Whole = declare(Count(high=10**6), default=256, help="samples per step")
     tolerance: Real = number(
-        default=1e-3, low=0, help="atoms that move by less than this a step have converged"
+        default=1e-3, low=0, help="atoms that move by less than this per step have converged"
     )
 
     def fit(self, samples: Any, seed: int = 0) -> Fitted:

@@ -217,7 +217,7 @@ class Cluster:
         distributed = _imported("distributed")
         workers = self.workers if tasks is None else max(1, min(self.workers, tasks))
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_quiet("distributed.client"))  # a lost scheduler is told by us
+            stack.enter_context(_quiet("distributed.client"))  # we report a lost one
             if self.kind == "scheduler":
                 yield stack.enter_context(self._find_scheduler(distributed))
                 return

@@ -271,7 +271,7 @@ FIGURE = PaperFigure(
     name="fig3",
     title="Figure 3: one neuron on three data models",
     caption=(
-        "Only data with two values a site (Ising, top) lets the field of a neuron shrink to one "
+        "Only data with two values per site (Ising, top) lets the field of a neuron shrink to one "
         "place; on nearly normal and on heavy-tailed data it becomes a smooth wave and in the "
         "end nearly flat, as eq. (5) predicts. From the left: the marginal; the amplifier φ with "
         "its third-order Taylor polynomial and the line of normal data; a field in training; and "

@@ -180,7 +180,7 @@ def _moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """Both families together, for the ledger: one entry a value."""
+    """Both families together, for the ledger: one entry per value."""
 
     label: list[str]
     kurtosis: np.ndarray

@@ -63,7 +63,7 @@ def training(scale: FigureScale, activation: str = "erf", **more: Any) -> Traini
 
 
 def seeds(scale: FigureScale) -> tuple[int, ...]:
-    """One a member."""
+    """One per member."""
     return tuple(range(at(scale, paper=SEEDS, quick=2, tiny=2)))
 
 
@@ -378,7 +378,7 @@ FIGURE = PaperFigure(
     name="notes/populations",
     title="Notes 1 and 3: two populations and tiling",
     caption=(
-        "All fields of three committees, one row a neuron, each on its own scale, with its bias "
+        "All fields of three committees, one row per neuron, each on its own scale, with its bias "
         "beside it: those with negative biases are bumps that tile the ring (long waves on "
         "Gaussian data), those with positive biases fast oscillations. Below: the bumps are one "
         "shape moved about; fast fields share their frequencies only; bias against localization. "

@@ -32,7 +32,7 @@ def gains(scale: FigureScale) -> np.ndarray:
 
 
 def widths(scale: FigureScale) -> np.ndarray:
-    """Of the bumps that are held against a flat field, in sites."""
+    """Widths of the bumps that are compared with a flat field, in sites."""
     return np.geomspace(0.4, 12, at(scale, paper=15, quick=8, tiny=3))
 
 

@@ -194,8 +194,8 @@ def _draw_peaks(ax: Any, compared: Comparison) -> None:
 
     Gray is within ±1 site.
     """
-    known = np.isfinite(compared.peak_distance) & compared.ok[:, None]
-    first, second = compared.peak_first[known], compared.peak_second[known]
+    finite = np.isfinite(compared.peak_distance) & compared.ok[:, None]
+    first, second = compared.peak_first[finite], compared.peak_second[finite]
     if len(compared.shape) == 1:
         sites = compared.shape[0]
         points = np.stack([first, second], axis=1)
@@ -222,7 +222,7 @@ def _draw_peaks(ax: Any, compared: Comparison) -> None:
     ax.locator_params(integer=True, nbins=6)
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
-    distance = compared.peak_distance[known]
+    distance = compared.peak_distance[finite]
     same, near = int((distance == 0).sum()), int((distance <= 1).sum())
     title = f"final peaks: {same} of {distance.size} exact, {near} within ±1"
     ax.set_title(title, loc="left", fontsize=9)

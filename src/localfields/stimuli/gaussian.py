@@ -86,9 +86,9 @@ class GaussianCopula(Colored):
     def gated_mean(self, w: np.ndarray) -> np.ndarray | None:
         """In the direction of a single site, from the latent correlation."""
         w = np.asarray(w, np.float64)
-        known = super().gated_mean(w)
-        if known is not None or not self.has_gated_mean(w):
-            return known
+        general = super().gated_mean(w)
+        if general is not None or not self.has_gated_mean(w):
+            return general
         site = int(np.abs(w).argmax())
         at = [int(i) for i in np.unravel_index(site, self.shape)]
         return np.sign(w[site]) * shifted(self.site_gated_mean(), at, len(self.shape)).ravel()

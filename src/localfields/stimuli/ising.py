@@ -69,10 +69,10 @@ class Ising(Stimulus):
         # P(s' = +1 | s = +1) and P(s' = +1 | s = −1).
         keep = (1 - flips) * _one_plus(after, closing) / _one_plus(before, closing)
         turn = flips * _one_plus(after, closing) / _one_plus(before, -closing)
-        # The generator is most of a draw's cost, so two sites share a word. The lower 16 bits of a
-        # site's number, which matter once in 2¹⁶ comparisons, come from one further word a draw,
-        # times an odd number for each site: two sites look at it together about once in 10⁶ draws,
-        # less than a float32 threshold's rounding.
+        # The generator is most of a sample's cost, so two sites share a word. The lower 16 bits of
+        # a site's number, which matter once in 2¹⁶ comparisons, come from one further word per
+        # sample, times an odd number for each site: two sites look at it together about once in 10⁶
+        # samples, less than a float32 threshold's rounding.
         pairs = (n + 1) // 2
         words = jax.random.bits(key, (pairs + 1, num), jnp.uint32)
         upper = jnp.concatenate([words[:pairs] & jnp.uint32(0xFFFF0000), words[:pairs] << 16])[:n]

@@ -51,8 +51,8 @@ def from_arrays(arrays: dict[str, np.ndarray], experiment: dict[str, Any]) -> Tr
         Damaged: If the parts do not make one.
     """
     names = {*PARTS, "outcome.kind", "outcome.step", "about"}
-    known = all(name in names or name.startswith(("series.", "events.")) for name in arrays)
-    if not known or names - arrays.keys():
+    recognized = all(name in names or name.startswith(("series.", "events.")) for name in arrays)
+    if not recognized or names - arrays.keys():
         raise Damaged("arrays that are not those of a trajectory")
     if problem := _misfit(arrays):
         raise Damaged(problem)

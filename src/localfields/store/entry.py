@@ -64,8 +64,8 @@ class Entry:
 
 def describe(trajectory: Trajectory, experiment: dict[str, Any]) -> dict[str, Any]:
     """What is written beside the arrays: when, by what, and how it ended."""
-    known = dict(trajectory.manifest)
-    timed = [known.get(name) for name in ("compile_seconds", "run_seconds")]
+    recorded = dict(trajectory.manifest)
+    timed = [recorded.get(name) for name in ("compile_seconds", "run_seconds")]
     timed = [seconds for seconds in timed if isinstance(seconds, (int, float))]
     method = experiment.get("method")
     manifest = {
@@ -74,7 +74,7 @@ def describe(trajectory: Trajectory, experiment: dict[str, Any]) -> dict[str, An
         "jax": None,
         "device": None,
         "precision": str(trajectory.final.dtype),
-        **known,
+        **recorded,
         "seeds": method.get("seed") if isinstance(method, dict) else None,
         "seconds": sum(timed) if timed else None,
         "outcome": trajectory.stopped,

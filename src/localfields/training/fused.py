@@ -87,8 +87,8 @@ def algebraic(k: jax.Array, z: jax.Array) -> jax.Array:
     v = jnp.where(size < 0.25, size * _polynomial(ERF_NEAR, size * size), 1 - outside)
     log = jnp.where(outside < 0.05, -outside * _polynomial(LOG, outside), jnp.log(v))
     power = k * log
-    rest = jnp.where(power > -0.1, -power * _polynomial(EXP, power), 1 - jnp.exp(power))
-    value = v * jnp.exp(jnp.log(rest) * (-1 / k))
+    complement = jnp.where(power > -0.1, -power * _polynomial(EXP, power), 1 - jnp.exp(power))
+    value = v * jnp.exp(jnp.log(complement) * (-1 / k))
     return jnp.where(z < 0, -value, value)
 
 

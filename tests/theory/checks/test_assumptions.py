@@ -70,10 +70,10 @@ def test_square_is_unbiased_and_its_error_right():
     """Noise of variance 1/4 about a mean: the plain square would be 10 × 1/4/GROUPS too large."""
     mean = np.linspace(0, 0.3, 10)
     draws = np.random.default_rng(0).normal(scale=0.5, size=(2000, GROUPS, 10)) + mean
-    found = [sampling.mean_square(parts, (0,)) for parts in draws]
+    result = [sampling.mean_square(parts, (0,)) for parts in draws]
     squares, errors = (
-        np.array([f[0] for f in found]),
-        np.array([sampling.jackknife(f[1]) for f in found]),
+        np.array([f[0] for f in result]),
+        np.array([sampling.jackknife(f[1]) for f in result]),
     )
     spread = squares.std()
     assert abs(squares.mean() - mean @ mean) < SIGMAS * spread / math.sqrt(2000)

@@ -203,7 +203,7 @@ def test_many_rows_say_what_the_law_says(name):
     assert data.largest_rate == pytest.approx(exact.largest_rate, rel=0.05)
     kurtosis = data.evidence[1].kurtosis
     assert kurtosis.low < exact.excess_kurtosis < kurtosis.high
-    assert all(not (one.signs_differ or one.shifts_differ) for one in data.evidence)
+    assert all(not (evidence.signs_differ or evidence.shifts_differ) for evidence in data.evidence)
 
 
 def test_where_rows_cannot_tell_it_is_said():
@@ -280,7 +280,9 @@ def test_a_few_patterns_are_summed_over():
     task = lf.Discrimination(
         *(SinglePulse(SIZE, a, b, coding="zero-one") for a, b in ((1, 2), (4, 6)))
     )
-    data = task.replace(stimuli=tuple(rows(one, 4000, c) for c, one in enumerate(task.stimuli)))
+    data = task.replace(
+        stimuli=tuple(rows(stimulus, 4000, c) for c, stimulus in enumerate(task.stimuli))
+    )
     said, exact = lf.predict(data, starts=4), lf.predict(task, starts=4)
     assert said.theory == exact.theory == "ExactPulse"
     assert said.verdict == exact.verdict
@@ -293,7 +295,7 @@ def test_a_few_patterns_are_summed_over():
 def changed(change):
     task = drawn(NLGP, 4000, gain=3.0)
     return task.replace(
-        stimuli=tuple(Samples(change(one.rows.astype(float))) for one in task.stimuli)
+        stimuli=tuple(Samples(change(stimulus.rows.astype(float))) for stimulus in task.stimuli)
     )
 
 
@@ -313,15 +315,17 @@ def test_what_fails_is_named_with_what_to_try(name):
     change, assumption, step = FAILING[name]
     said = lf.predict(changed(change), starts=4)
     assert said.verdict == "undecided"
-    assert any(f"{assumption} fails" in one for one in said.doubts), said.doubts
-    assert any(step in one for one in said.advice), said.advice
+    assert any(f"{assumption} fails" in sentence for sentence in said.doubts), said.doubts
+    assert any(step in sentence for sentence in said.advice), said.advice
     assert f"{assumption} fails" in str(said)
 
 
 def test_the_advice_helps():
     task = changed(FAILING["a mean"][0])
     said = lf.predict(
-        task.replace(stimuli=tuple(one.replace(preprocess="center") for one in task.stimuli)),
+        task.replace(
+            stimuli=tuple(stimulus.replace(preprocess="center") for stimulus in task.stimuli)
+        ),
         starts=4,
     )
     assert said.verdict == "localized"
@@ -329,15 +333,17 @@ def test_the_advice_helps():
 
 def test_heavy_tails_are_warned_of():
     said = lf.predict(drawn(StudentT, 4000, nu=3.0), starts=4)
-    assert said.evidence[1].heavy and any("heavy tails" in one for one in said.advice)
+    assert said.evidence[1].heavy and any("heavy tails" in sentence for sentence in said.advice)
     assert said.evidence[1].tail_index == pytest.approx(3, abs=5 * said.evidence[1].tail_error)
 
 
 def test_rows_that_resemble_the_next_count_for_less():
     task = drawn(NLGP, 2000, gain=3.0)
-    slow = [Samples(np.repeat(one.rows, 10, axis=0)) for one in task.stimuli]
+    slow = [Samples(np.repeat(stimulus.rows, 10, axis=0)) for stimulus in task.stimuli]
     said = lf.predict(task.replace(stimuli=tuple(slow)), starts=4)
-    assert said.evidence[0].effective < 2000 and any("are correlated" in one for one in said.advice)
+    assert said.evidence[0].effective < 2000 and any(
+        "are correlated" in sentence for sentence in said.advice
+    )
 
 
 def test_a_class_beside_data_is_drawn_from():

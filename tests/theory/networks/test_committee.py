@@ -115,25 +115,25 @@ def test_loss_and_gradient(activation, name, key):
     loss, gradient = evaluate(flow, params)
     # By central differences of the loss.
     for part, values in params.items():
-        found = np.asarray(gradient[part])
+        result = np.asarray(gradient[part])
         for index in np.ndindex(values.shape):
             ends = [
                 float(evaluate(flow, params | {part: values.at[index].add(step)})[0])
                 for step in (1e-5, -1e-5)
             ]
-            assert abs((ends[0] - ends[1]) / 2e-5 - found[index]) < 1e-9, (part, index)
+            assert abs((ends[0] - ends[1]) / 2e-5 - result[index]) < 1e-9, (part, index)
     # By draws.
     mean, error = drawn(task, network, params, key)
 
     def sigmas(value):
         return np.nanmax(np.abs((value - mean) / np.maximum(error, 1e-15)))
 
-    found = flat(network, loss, gradient)
-    assert sigmas(found) < SIGMAS
+    result = flat(network, loss, gradient)
+    assert sigmas(result) < SIGMAS
     assert (
-        sigmas(np.where(np.arange(len(found)) == 0, found, network.hidden * found)) > SIGMAS
+        sigmas(np.where(np.arange(len(result)) == 0, result, network.hidden * result)) > SIGMAS
     )  # no 1/K: notes (4), (5)
-    assert sigmas(0.5 * found) > SIGMAS and sigmas(-found) > SIGMAS
+    assert sigmas(0.5 * result) > SIGMAS and sigmas(-result) > SIGMAS
 
 
 def test_loss_is_the_formula_of_the_sheet():
@@ -153,10 +153,10 @@ def test_loss_is_the_formula_of_the_sheet():
     )
     means = sum(math.sqrt(a @ one @ a / (2 * math.pi)) for a in w)
     assert abs(0.5 * (0.5 - means / 2 + pairs / 8) - 0.5 * float(loss)) < 1e-14
-    for a, found in zip(w, np.asarray(gradient["weights"]), strict=True):
+    for a, actual in zip(w, np.asarray(gradient["weights"]), strict=True):
         expected = -one @ a / (4 * math.sqrt(2 * math.pi) * math.sqrt(a @ one @ a))
         expected = expected + sum(gated(a, b, s) for b in w for s in (zero, one)) / 8
-        np.testing.assert_allclose(0.5 * found, expected, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(0.5 * actual, expected, rtol=0, atol=1e-14)
 
 
 # -- biases, and the notes' error functions --------------------------------------------------------
@@ -173,7 +173,7 @@ def bias_flow(task, network, params):
 def test_notes_bias_flow_is_of_erf_without_the_root(b):
     network, w = committee("erf-unscaled", 1), np.random.default_rng(1).normal(size=N) * 0.4
     params = {"weights": jnp.asarray(w[None]), "biases": jnp.asarray([b])}
-    s0, s1 = (2 * float(w @ covariance(one) @ w) for one in GAUSSIANS[:2])  # 2σ²
+    s0, s1 = (2 * float(w @ covariance(stimulus) @ w) for stimulus in GAUSSIANS[:2])  # 2σ²
     slope = 2 / math.sqrt(math.pi * (s1 + 1)) * math.exp(b**2 / s1 * (1 / (s1 + 1) - 1))  # (39)
 
     def crossed(s):  # (41)
@@ -188,13 +188,13 @@ def test_notes_bias_flow_is_of_erf_without_the_root(b):
     q, two = jnp.asarray(s1), jnp.asarray(b * math.sqrt(2))
     assert abs(math.sqrt(2) * float(erf_slope(q, two)) - slope) < 1e-10
     assert abs(math.sqrt(2) * float(erf_crossed(q, q, q, two, two)[0]) - crossed(s1)) < 1e-10
-    found = float(bias_flow(TASKS["zero-one"], network, params)[0])
-    assert abs(0.5 * slope - 0.5 * (crossed(s0) + crossed(s1)) - found) < 1e-10  # (42)
+    result = float(bias_flow(TASKS["zero-one"], network, params)[0])
+    assert abs(0.5 * slope - 0.5 * (crossed(s0) + crossed(s1)) - result) < 1e-10  # (42)
     if b == 0:
-        assert abs(1 / math.sqrt(math.pi * (s1 + 1)) - found) < 1e-10  # (43)
+        assert abs(1 / math.sqrt(math.pi * (s1 + 1)) - result) < 1e-10  # (43)
     # It is not that of erf(x/√2), which the notes say it is.
     other = float(bias_flow(TASKS["zero-one"], committee("erf", 1), params)[0])
-    assert abs(found - other) > 1e-2
+    assert abs(result - other) > 1e-2
 
 
 def many_neurons(w, b, right):
@@ -228,9 +228,9 @@ def test_bias_flow_of_many_neurons():
     for seed in range(20):
         params = params_of(network, np.random.default_rng(seed))
         w, b = (np.asarray(params[name]) for name in ("weights", "biases"))
-        found = -0.5 * float(evaluate(flow, params)[1]["biases"][0])
-        assert abs(many_neurons(w, b, right=True) - found) < 1e-14
-        errors.append(abs(many_neurons(w, b, right=False) - found) / abs(found))
+        result = -0.5 * float(evaluate(flow, params)[1]["biases"][0])
+        assert abs(many_neurons(w, b, right=True) - result) < 1e-14
+        errors.append(abs(many_neurons(w, b, right=False) - result) / abs(result))
     assert min(errors) > 1e-6 and np.median(errors) > 0.17  # the sheet's: −0.0841 against −0.0697
 
 
@@ -300,12 +300,12 @@ def test_fields_of_zeros_and_neurons_alike_have_derivatives_of_every_order(activ
 )
 def test_one_neuron_is_that_of_the_linear_response(name, network):
     params = params_of(network, np.random.default_rng(8))
-    found = evaluate(lf.theory.GaussianCommittee().flow(TASKS[name], network), params)
+    actual = evaluate(lf.theory.GaussianCommittee().flow(TASKS[name], network), params)
     expected = evaluate(
         lf.theory.LinearResponse().flow(TASKS[name], lf.networks.SingleNeuron()), params
     )
-    np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(actual[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["fixed", "halves"])
@@ -316,10 +316,10 @@ def test_biases_that_are_not_trained(kind):
     params["biases"] = 0.7 * jnp.asarray(signs, float)
     expected = evaluate(lf.theory.ErfCommittee().flow(TASKS["signs"], trained), params)
     flow = lf.theory.ErfCommittee().flow(TASKS["signs"], given)
-    found = evaluate(flow, {"weights": params["weights"]})
-    assert set(found[1]) == {"weights"}
-    np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-14)
-    np.testing.assert_allclose(found[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-14)
+    actual = evaluate(flow, {"weights": params["weights"]})
+    assert set(actual[1]) == {"weights"}
+    np.testing.assert_allclose(actual[0], expected[0], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(actual[1]["weights"], expected[1]["weights"], rtol=0, atol=1e-14)
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -370,10 +370,10 @@ def test_what_is_not_covered_is_refused(name):
 
 def test_any_law_by_its_covariance():
     network, params = committee(), params_of(committee(), np.random.default_rng(6))
-    found = evaluate(lf.theory.GaussianCommittee("gaussian").flow(NLGP, network), params)
+    actual = evaluate(lf.theory.GaussianCommittee("gaussian").flow(NLGP, network), params)
     clones = lf.Discrimination(*(stimulus.gaussian_clone() for stimulus in NLGP.stimuli))
     expected = evaluate(lf.theory.GaussianCommittee().flow(clones, network), params)
-    np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=0, atol=1e-14)
     assert best_for(NLGP, network) is None
     assert best_for(clones, network) == lf.theory.GaussianCommittee()
 
@@ -418,7 +418,7 @@ def test_exact_training_follows_the_flow(activation, name):
     assert np.abs(flow.weights[0, -1] - flow.weights[0, 0]).max() > 0.05
     for part, values in run.series.items():
         once, twice, expected = values[0, :5], values[1, ::2], flow.series[part][0]
-        errors = [np.abs(found - expected)[1:].max() for found in (once, twice)]
+        errors = [np.abs(actual - expected)[1:].max() for actual in (once, twice)]
         assert errors[0] < 0.05 and 1.8 < errors[0] / errors[1] < 2.2, part
         assert np.abs(2 * twice - once - expected).max() < 0.1 * errors[1], part
 

@@ -143,19 +143,19 @@ def test_what_two_half_spaces_share(cosine):
     rng = np.random.default_rng(0)
     covariance = lf.lattice.matrix(lf.stimuli.Gaussian((N,), xi=1.1).covariance())
     v, u = direction_pair(covariance, cosine, rng)
-    found = quadrant_moment(covariance, v, u)
+    actual = quadrant_moment(covariance, v, u)
     a, b, _, g = cosines(covariance, v, u)
     s, angle = math.sqrt(1 - g**2), math.pi / 2 + math.asin(g)
-    np.testing.assert_allclose(found, found.T, rtol=0, atol=1e-15)
-    assert v @ found @ v == pytest.approx(a / (2 * math.pi) * (angle + g * s), rel=1e-11)
-    assert u @ found @ u == pytest.approx(b / (2 * math.pi) * (angle + g * s), rel=1e-11)
-    assert v @ found @ u == pytest.approx(
+    np.testing.assert_allclose(actual, actual.T, rtol=0, atol=1e-15)
+    assert v @ actual @ v == pytest.approx(a / (2 * math.pi) * (angle + g * s), rel=1e-11)
+    assert u @ actual @ u == pytest.approx(b / (2 * math.pi) * (angle + g * s), rel=1e-11)
+    assert v @ actual @ u == pytest.approx(
         math.sqrt(a * b) / (2 * math.pi) * (s + g * angle), rel=1e-11, abs=1e-13
     )
     basis = scipy.linalg.null_space(np.stack([v, u]) @ covariance)
     across = basis @ rng.normal(size=basis.shape[1])
     expected = (0.25 + math.asin(g) / (2 * math.pi)) * (across @ covariance @ across)
-    assert across @ found @ across == pytest.approx(expected, rel=1e-11)
+    assert across @ actual @ across == pytest.approx(expected, rel=1e-11)
 
 
 def test_limits_of_what_two_half_spaces_share():
@@ -189,7 +189,7 @@ ELLIPTICAL = {
 def test_measured_gates_have_the_moments_of_the_closed_form(name):
     task = lf.Discrimination(*ELLIPTICAL[name])
     exact = gated_solution(task, Several(Flat(), Bump()), num_samples=None)
-    found = gated_solution(task, Sum(), num_samples=100_000)
+    solution = gated_solution(task, Sum(), num_samples=100_000)
     limit = scipy.stats.t.ppf(scipy.stats.norm.cdf(SIGMAS), 19)
 
     def sigmas(groups, expected):
@@ -197,10 +197,12 @@ def test_measured_gates_have_the_moments_of_the_closed_form(name):
             groups.std(axis=0, ddof=1) / math.sqrt(len(groups))
         )
 
-    assert exact.exact and not found.exact
-    assert sigmas(found.groups[0], exact.second).max() < limit
-    assert sigmas(found.groups[1], exact.first).max() < limit
-    assert abs(found.limiting_loss - exact.limiting_loss) < limit * found.limiting_error < 0.01
+    assert exact.exact and not solution.exact
+    assert sigmas(solution.groups[0], exact.second).max() < limit
+    assert sigmas(solution.groups[1], exact.first).max() < limit
+    assert (
+        abs(solution.limiting_loss - exact.limiting_loss) < limit * solution.limiting_error < 0.01
+    )
     # The power: without the part that is not proportional to Σ, and with a twentieth more of it
     # all.
     off = 0.5 * sum(lf.lattice.matrix(s.covariance()) for s in task.stimuli)
@@ -210,24 +212,24 @@ def test_measured_gates_have_the_moments_of_the_closed_form(name):
     ]
     crude = exact.second.copy()
     crude[:6, 6:] = np.mean([0.25 + math.asin(one) / (2 * math.pi) for one in g]) * off
-    assert sigmas(found.groups[0], crude).max() > 2 * limit
-    assert sigmas(found.groups[0], 1.05 * exact.second).max() > limit
+    assert sigmas(solution.groups[0], crude).max() > 2 * limit
+    assert sigmas(solution.groups[0], 1.05 * exact.second).max() > limit
 
 
 def test_error_of_a_measured_loss_is_its_spread():
     """Over seeds: unbiased, although the plain estimate is not, and as uncertain as it says."""
     task = lf.Discrimination(*ELLIPTICAL["gaussian"])
     exact = gated_solution(task, Several(Flat(), Bump())).limiting_loss
-    found = [gated_solution(task, Sum(), num_samples=1000, seed=10 * seed) for seed in range(30)]
-    off = np.array([one.limiting_loss for one in found]) - exact
-    stated = np.sqrt(np.mean([one.limiting_error**2 for one in found]))
+    result = [gated_solution(task, Sum(), num_samples=1000, seed=10 * seed) for seed in range(30)]
+    off = np.array([one.limiting_loss for one in result]) - exact
+    stated = np.sqrt(np.mean([one.limiting_error**2 for one in result]))
     assert abs(off.mean()) < SIGMAS * off.std(ddof=1) / math.sqrt(30)
     ratio = (off.std(ddof=1) / stated) ** 2
     low, high = scipy.stats.chi2.ppf(scipy.stats.norm.cdf([-3.5, 3.5]), 29) / 29
     assert low < ratio < high
     plain = (
         np.array(
-            [one.constant - one.first @ np.linalg.solve(one.second, one.first) for one in found]
+            [one.constant - one.first @ np.linalg.solve(one.second, one.first) for one in result]
         )
         - exact
     )
@@ -301,25 +303,25 @@ def test_weights_over_time(name, l2):
     task = TASK.replace(l2=l2)
     solution, start, count = gated_solution(task, gates), start_of(gates), gates.num_gates
     times, step = np.array([0.0, 0.7, 5.0, 40.0]), 1e-4
-    found = solution.weights(times, start)
-    np.testing.assert_allclose(found[0], start, rtol=0, atol=1e-13)
+    actual = solution.weights(times, start)
+    np.testing.assert_allclose(actual[0], start, rtol=0, atol=1e-13)
     before, after = (solution.weights(times[1:] + side, start) for side in (-step, step))
     velocity = ((after - before) / (2 * step)).reshape(3, -1)
     second, first, _ = regression(opened)
-    w = found[1:].reshape(3, -1)
+    w = actual[1:].reshape(3, -1)
     expected = 2 / count * (first - w @ second / count) - 2 * l2 * w
     np.testing.assert_allclose(velocity, expected, rtol=0, atol=1e-6)
     # As printed, without the inner 1/K.
     assert np.abs(velocity - 2 / count * (first - w @ second)).max() > 0.05
-    losses = [loss_of(opened, fields) + l2 * (fields**2).sum() for fields in found]
-    np.testing.assert_allclose(solution.loss(found), losses, rtol=0, atol=1e-8)
+    losses = [loss_of(opened, fields) + l2 * (fields**2).sum() for fields in actual]
+    np.testing.assert_allclose(solution.loss(actual), losses, rtol=0, atol=1e-8)
     assert (np.diff(losses) < 0).all()
     end = solution.limit(start)
     np.testing.assert_allclose(solution.weights(1e6, start)[0], end, rtol=0, atol=1e-9)
     assert solution.loss(end) == pytest.approx(solution.limiting_loss, abs=1e-12)
     network = lf.networks.GatedLinear(gates)
     flow = lf.solve(task, GatedFlow(), network=network, initial=start, times=times)
-    np.testing.assert_allclose(flow.weights[0], found, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(flow.weights[0], actual, rtol=0, atol=1e-6)
     np.testing.assert_allclose(flow.loss[0], losses, rtol=0, atol=1e-6)
 
 
@@ -379,9 +381,9 @@ def test_redundant_gates():
         gated_solution(TASK, Redundant(Bump(site=1))),
         start_of(Redundant(Bump(site=1))),
     )
-    found = solution.weights([0.5, 3.0, math.inf], start)
+    result = solution.weights([0.5, 3.0, math.inf], start)
     np.testing.assert_allclose(
-        found[:, 0] - found[:, 1], np.tile(start[0] - start[1], (3, 1)), rtol=0, atol=1e-12
+        result[:, 0] - result[:, 1], np.tile(start[0] - start[1], (3, 1)), rtol=0, atol=1e-12
     )
     second, first, _ = regression(half(x == 1))
     end = 2 * np.linalg.solve(second, first)
@@ -389,11 +391,11 @@ def test_redundant_gates():
         # Under the loss without ½ the time constant τ of the notes is ½.
         decayed = {twice: scipy.linalg.expm(-twice * second * time / (4 * 0.5)) for twice in (2, 1)}
         total = {twice: end + decay @ (start.sum(axis=0) - end) for twice, decay in decayed.items()}
-        np.testing.assert_allclose(found[index].sum(axis=0), total[2], rtol=0, atol=1e-9)
-        assert np.abs(found[index].sum(axis=0) - total[1]).max() > 0.1
+        np.testing.assert_allclose(result[index].sum(axis=0), total[2], rtol=0, atol=1e-9)
+        assert np.abs(result[index].sum(axis=0) - total[1]).max() > 0.1
         apart = start[0] - start[1]
         np.testing.assert_allclose(
-            found[index], [(total[2] + apart) / 2, (total[2] - apart) / 2], rtol=0, atol=1e-9
+            result[index], [(total[2] + apart) / 2, (total[2] - apart) / 2], rtol=0, atol=1e-9
         )
 
 
@@ -422,13 +424,13 @@ def test_bump_gate_ends_where_a_neuron_does():
 
 def descended(solution, start, rate, steps, printed=False):
     """Gradient descent on the closed form, every step; as printed, without the inner 1/K."""
-    w, found, count = start.ravel(), [], solution.neurons
+    w, result, count = start.ravel(), [], solution.neurons
     for _ in range(steps + 1):
-        found.append(w.reshape(start.shape))
+        result.append(w.reshape(start.shape))
         w = w + rate * 2 / count * (
             solution.first - solution.second @ w / (1 if printed else count)
         )
-    return np.array(found)
+    return np.array(result)
 
 
 def test_exact_training_is_descent_on_the_closed_form():

@@ -71,8 +71,8 @@ def test_moments_of_erf(q, biases):
         "by b": (slopes[3], lambda s, t: erf_first(s) * erf_of(t)),
         "by c": (slopes[4], lambda s, t: erf_of(s) * erf_first(t)),
     }
-    for name, (found, function) in expected.items():
-        assert abs(float(found) - by_quadrature(function, q, *biases)) < 1e-10, name
+    for name, (actual, function) in expected.items():
+        assert abs(float(actual) - by_quadrature(function, q, *biases)) < 1e-10, name
     if q12 == q11 == q22:
         alone = float(erf_slope(q11, b)) * erf_of(
             biases[0] / math.sqrt((1 + q[0]) * (1 + 2 * q[0]))
@@ -83,8 +83,8 @@ def test_moments_of_erf(q, biases):
 def test_product_of_erf_is_a_bivariate_probability():
     for q11, q22, q12 in COVARIANCES:
         arcsine = 2 / math.pi * math.asin(q12 / math.sqrt((1 + q11) * (1 + q22)))
-        found = erf_pair(*map(jnp.asarray, (q11, q22, q12, 0.0, 0.0)))
-        assert abs(float(found) - arcsine) < 1e-15
+        result = erf_pair(*map(jnp.asarray, (q11, q22, q12, 0.0, 0.0)))
+        assert abs(float(result) - arcsine) < 1e-15
 
 
 def owen(h, k, r):
@@ -108,8 +108,8 @@ def test_accuracy_of_the_product_of_erf(largest, error):
     q12, (b, c) = cosine * np.sqrt(q11 * q22), 3 * rng.normal(size=(2, 5000))
     h, k, r = b / np.sqrt(1 + q11), c / np.sqrt(1 + q22), q12 / np.sqrt((1 + q11) * (1 + q22))
     expected = 4 * owen(h, k, r) - 2 * scipy.special.ndtr(h) - 2 * scipy.special.ndtr(k) + 1
-    found = jax.jit(erf_pair)(*map(jnp.asarray, (q11, q22, q12, b, c)))
-    assert np.abs(np.asarray(found) - expected).max() < error
+    actual = jax.jit(erf_pair)(*map(jnp.asarray, (q11, q22, q12, b, c)))
+    assert np.abs(np.asarray(actual) - expected).max() < error
 
 
 def over_angles(function, alpha):
@@ -204,11 +204,11 @@ def test_gated_product_against_draws(cosine, key):
     def sigmas(value):
         return np.abs((value - mean) / error).max()
 
-    found = gated(w, v, sigma)
-    assert sigmas(found) < SIGMAS
+    result = gated(w, v, sigma)
+    assert sigmas(result) < SIGMAS
     edge = math.sqrt((1 - cosine**2) * (v @ sigma @ v) / (w @ sigma @ w)) / (2 * math.pi)
     both = 0.25 + math.asin(cosine) / (2 * math.pi)
-    np.testing.assert_allclose(found, sigma @ (edge * w + both * v), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(result, sigma @ (edge * w + both * v), rtol=0, atol=1e-15)
     wrong = (
         (edge, 0.5 + 2 * (both - 0.25)),
         (2 * edge, both),
@@ -320,9 +320,9 @@ def test_accuracy_of_the_series(activation, q, error):
             pair = dense_pair(function, q, cosine, b, c)
             matrix = q * jnp.asarray([[1.0, cosine], [cosine, 1.0]])
             mean, square = value(matrix, jnp.asarray([b, c]))
-            found = 0.5 * (4 * float(square) - sum(own))
+            result = 0.5 * (4 * float(square) - sum(own))
             # One number says it all: the error is that at γ = 1 times |γ|⁴⁸; the diagonal has none.
-            assert abs(found - pair) < error * abs(cosine) ** 48 + floor, (b, c, cosine)
+            assert abs(result - pair) < error * abs(cosine) ** 48 + floor, (b, c, cosine)
             z = np.linspace(-9.6, 9.6, 601)
             means = [
                 np.average(function(math.sqrt(q) * z + x), weights=np.exp(-(z**2) / 2))
@@ -332,11 +332,11 @@ def test_accuracy_of_the_series(activation, q, error):
 
 
 def test_more_terms_are_more_exact():
-    found = []
+    result = []
     matrix, b = 16.0 * jnp.ones((2, 2)), jnp.asarray([0.8, -1.3])
     exact = [
         dense_pair(scipy.special.expit, 16.0, 1.0, x, y) for x in (0.8, -1.3) for y in (0.8, -1.3)
     ]
     for terms in (12, 24, 48, 96):
-        found.append(abs(float(series("sigmoid", terms, matrix, b)[1]) - np.mean(exact)))
-    assert all(later < 0.3 * sooner for sooner, later in zip(found, found[1:], strict=False))
+        result.append(abs(float(series("sigmoid", terms, matrix, b)[1]) - np.mean(exact)))
+    assert all(later < 0.3 * sooner for sooner, later in zip(result, result[1:], strict=False))

@@ -44,8 +44,8 @@ def smooth(num):
 def refined(task, factor):
     """The same problem of the continuum on a lattice with `factor` times the sites per axis."""
     finer = tuple(
-        one.replace(shape=tuple(factor * n for n in one.shape), xi=factor * one.xi)
-        for one in task.stimuli
+        stimulus.replace(shape=tuple(factor * n for n in stimulus.shape), xi=factor * stimulus.xi)
+        for stimulus in task.stimuli
     )
     return task.replace(stimuli=finer, l2=task.l2 * factor ** len(task.shape))
 
@@ -60,11 +60,11 @@ def test_scaling(phi):
 
     (Its 0.3799580970 is that of a function that it does not print.)
     """
-    found = [
+    result = [
         residual(phi, kernels(num), smooth(num))[11 * num // 20] for num in (100, 200, 400, 800)
     ]
-    np.testing.assert_allclose(found, found[0], rtol=0, atol=5e-11)
-    assert abs(found[0]) > 0.01
+    np.testing.assert_allclose(result, result[0], rtol=0, atol=5e-11)
+    assert abs(result[0]) > 0.01
 
 
 @pytest.mark.parametrize("phi", [gaussian, signs])
@@ -80,9 +80,9 @@ def test_it_is_the_velocity_of_the_weights(phi, sd):
     s = math.sqrt(w @ sigma1 @ w)
     velocity = sd * phi(sigma1 @ w / (sd * s)) - (sigma0 + sigma1) @ w
     printed = sd * phi(sigma1 @ w / (sd * s)) - 0.5 * (sigma0 + sigma1) @ w
-    found = residual(phi, (row0, row1), smooth(num))
-    np.testing.assert_allclose(found, velocity, atol=1e-13)
-    assert np.abs(found - printed).max() > 0.1
+    result = residual(phi, (row0, row1), smooth(num))
+    np.testing.assert_allclose(result, velocity, atol=1e-13)
+    assert np.abs(result - printed).max() > 0.1
 
 
 def test_it_is_the_flow_of_the_theory():
@@ -94,8 +94,8 @@ def test_it_is_the_flow_of_the_theory():
     w = smooth(num) / num
     flow = LinearResponse().flow(task, lf.networks.SingleNeuron())
     gradient = np.asarray(flow({"weights": jnp.asarray(w)[None, :]})[1]["weights"][0])
-    found = residual(gaussian, kernels(num), smooth(num), ridge=4 * 0.3 / num, label=1.5)
-    np.testing.assert_allclose(found, -2 * gradient, atol=1e-13)
+    result = residual(gaussian, kernels(num), smooth(num), ridge=4 * 0.3 / num, label=1.5)
+    np.testing.assert_allclose(result, -2 * gradient, atol=1e-13)
 
 
 def test_the_printed_half_moves_the_steady_state():
@@ -129,18 +129,18 @@ def test_steady_states_converge_to_a_function():
     rest on each lattice.
     """
     coarse = penalized()
-    found = {
+    result = {
         factor: steady_state(signs, refined(coarse, factor), tolerance=1e-12)
         for factor in (1, 2, 4, 8)
     }
-    off = [np.abs(found[2 * factor][::2] - found[factor]).max() for factor in (1, 2, 4)]
+    off = [np.abs(result[2 * factor][::2] - result[factor]).max() for factor in (1, 2, 4)]
     assert off[0] < 0.01 and off[1] < 1e-6 and off[2] < 1e-9
-    for factor, w in found.items():
+    for factor, w in result.items():
         left = residual(signs, kernels(50 * factor), w, ridge=0.01)
         assert np.abs(left).max() <= 1e-11
         np.testing.assert_allclose(w, np.roll(w[::-1], 1), atol=1e-9)  # as symmetric as its start
-    assert localization(found[8]) == pytest.approx(localization(found[4]), abs=1e-8)
-    assert localization(found[8]) > 4 * 1.5  # a sinusoid has 1.5
+    assert localization(result[8]) == pytest.approx(localization(result[4]), abs=1e-8)
+    assert localization(result[8]) > 4 * 1.5  # a sinusoid has 1.5
 
 
 def test_weights_shrink_as_the_lattice_grows():
@@ -154,13 +154,13 @@ def test_weights_shrink_as_the_lattice_grows():
 
 def test_a_kernel_with_a_kink_needs_no_penalty():
     """exp(−|x|/ξ): second order in 1/N."""
-    found = []
+    result = []
     for num in (200, 400, 800, 1600, 3200):
         task = lf.Discrimination(
             *(Gaussian(num, xi=xi * num, kernel=lambda d: np.exp(-d)) for xi in (0.05, 0.1))
         )
-        found.append(steady_state(signs, task))
-    off = np.array([np.sqrt(np.mean((b[::2] - a) ** 2)) for a, b in itertools.pairwise(found)])
+        result.append(steady_state(signs, task))
+    off = np.array([np.sqrt(np.mean((b[::2] - a) ** 2)) for a, b in itertools.pairwise(result)])
     orders = np.log2(off[:-1] / off[1:])
     assert 1.8 < orders[-1] < 2.2
 
@@ -169,11 +169,11 @@ def test_a_smooth_kernel_without_penalty_has_no_limit():
     """w grows with every refinement at which the operator can still be inverted, and then it
     cannot.
     """
-    found = []
+    result = []
     for num in (30, 40, 50):
         task = lf.Discrimination(*(periodic(num, xi=xi * num) for xi in (0.05, 0.1)))
-        found.append(np.abs(steady_state(signs, task)).max())
-    assert found[1] > 2 * found[0] and found[2] > 2 * found[1]
+        result.append(np.abs(steady_state(signs, task)).max())
+    assert result[1] > 2 * result[0] and result[2] > 2 * result[1]
     with pytest.raises(lf.InputError, match="penalty"):
         steady_state(signs, lf.Discrimination(*(periodic(100, xi=xi) for xi in (5, 10))))
 
@@ -191,10 +191,10 @@ def test_on_a_torus():
     task = lf.Discrimination(
         *(periodic((16, 16), xi=xi * 16) for xi in (0.1, 0.2)), l2=0.002 * 256 / 4
     )
-    found = [steady_state(signs, refined(task, factor)) for factor in (1, 2, 4)]
-    off = [np.abs(fine[::2, ::2] - coarse).max() for coarse, fine in itertools.pairwise(found)]
-    assert off[1] < 1e-2 * off[0] < 1e-3 * found[2].max()
-    for w in found:
+    result = [steady_state(signs, refined(task, factor)) for factor in (1, 2, 4)]
+    off = [np.abs(fine[::2, ::2] - coarse).max() for coarse, fine in itertools.pairwise(result)]
+    assert off[1] < 1e-2 * off[0] < 1e-3 * result[2].max()
+    for w in result:
         np.testing.assert_allclose(w, np.roll(w[::-1], 1, axis=0), atol=1e-8)
         np.testing.assert_allclose(w, w.T, atol=1e-8)
         assert localization(w) > 4 * 1.5**2  # a product of two sinusoids has 1.5²

@@ -37,8 +37,10 @@ TIMES = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
 
 def in_space(task, start):
     """The flow of the field itself, with dense covariances and another integrator."""
-    dense = [matrix(one.covariance()) for one in task.stimuli]
-    slopes = [one.marginal().mean_abs / (2 * one.marginal().sd) for one in task.stimuli]
+    dense = [matrix(stimulus.covariance()) for stimulus in task.stimuli]
+    slopes = [
+        stimulus.marginal().mean_abs / (2 * stimulus.marginal().sd) for stimulus in task.stimuli
+    ]
 
     def velocity(t, w):
         total = -2 * task.l2 * w
@@ -56,12 +58,12 @@ def in_space(task, start):
 def test_waves_are_the_flow_in_space(name):
     task = TASKS[name]
     start = 0.3 * np.random.default_rng(1).normal(size=task.shape)
-    found, expected = follow_modes(task, start, TIMES), in_space(task, start)
-    assert np.abs(found.fields - expected).max() < 1e-8
+    actual, expected = follow_modes(task, start, TIMES), in_space(task, start)
+    assert np.abs(actual.fields - expected).max() < 1e-8
     np.testing.assert_allclose(
-        (found.amplitudes**2).sum(axis=1), (found.fields.reshape(7, -1) ** 2).sum(axis=1)
+        (actual.amplitudes**2).sum(axis=1), (actual.fields.reshape(7, -1) ** 2).sum(axis=1)
     )
-    np.testing.assert_allclose(found.shares.sum(axis=1), 1)
+    np.testing.assert_allclose(actual.shares.sum(axis=1), 1)
     # A gain of a class that is 5 % off would show.
     flow = LinearResponse().flow(task, lf.networks.SingleNeuron())
     step = 1e-5
@@ -78,11 +80,11 @@ def test_a_single_wave_relaxes_exponentially():
     """
     for task in (TASKS["labels 0 and 1"], TASKS["signs"]):
         for wave in sinusoids(task)[:3]:
-            found = follow_modes(task, 0.1 * wave.field(phase=0.3), TIMES)
+            modes = follow_modes(task, 0.1 * wave.field(phase=0.3), TIMES)
             lengths = wave.norm * (1 - 0.9 * np.exp(wave.relaxation * TIMES))
-            own = found.frequencies.index(wave.frequency)
-            np.testing.assert_allclose(found.amplitudes[:3, own], lengths[:3], rtol=1e-8)
-            assert found.leader[:3] == (wave.frequency,) * 3
+            own = modes.frequencies.index(wave.frequency)
+            np.testing.assert_allclose(modes.amplitudes[:3, own], lengths[:3], rtol=1e-8)
+            assert modes.leader[:3] == (wave.frequency,) * 3
 
 
 def test_phases_do_not_change():
@@ -101,13 +103,13 @@ def test_which_wave_wins_and_how_fast(labels, length):
     best = winning_mode(task)
     start = 0.007 * np.random.default_rng(0).normal(size=40)
     late = np.array([0.0, 12.0, 14.0]) / -best.rate(1)
-    found = follow_modes(task, start, late)
-    assert found.leader[-1] == best.frequency == (0,)
-    assert found.amplitudes[-1, 0] == pytest.approx(best.norm, rel=1e-8)
+    modes = follow_modes(task, start, late)
+    assert modes.leader[-1] == best.frequency == (0,)
+    assert modes.amplitudes[-1, 0] == pytest.approx(best.norm, rel=1e-8)
     if length:
-        assert rounds_to(found.amplitudes[-1, 0], length)
+        assert rounds_to(modes.amplitudes[-1, 0], length)
     for k in (1, 2):
-        fall = np.log(found.amplitudes[2, k] / found.amplitudes[1, k]) / (late[2] - late[1])
+        fall = np.log(modes.amplitudes[2, k] / modes.amplitudes[1, k]) / (late[2] - late[1])
         assert fall == pytest.approx(best.rate(k), rel=1e-6)
         assert fall != pytest.approx(best.rate(k) / 2, rel=0.1)
 
@@ -116,15 +118,15 @@ def test_takeover():
     task = lf.Discrimination(*(Gaussian(40, xi=xi) for xi in (1, 2)))
     start = 0.01 * np.cos(2 * np.pi * 3 * np.arange(40) / 40) + 1e-4
     times = np.linspace(0, 200, 2001)
-    found = follow_modes(task, start, times)
-    when = found.takeover(0)
-    held = found.shares[:, 0]
+    modes = follow_modes(task, start, times)
+    when = modes.takeover(0)
+    held = modes.shares[:, 0]
     assert held[times < when].max() < 0.5 < held[times > when].min()
-    assert found.takeover(0, share=0.9) > when
-    assert found.takeover((3,), share=0.0) == 0.0
-    assert np.isnan(found.takeover(3))
+    assert modes.takeover(0, share=0.9) > when
+    assert modes.takeover((3,), share=0.0) == 0.0
+    assert np.isnan(modes.takeover(3))
     with pytest.raises(lf.InputError, match="frequency"):
-        found.takeover(21)
+        modes.takeover(21)
 
 
 def test_a_field_may_die_out():
@@ -132,21 +134,21 @@ def test_a_field_may_die_out():
     time.
     """
     task = gaussians(labels=(-3, 1))
-    found = follow_modes(task, np.ones(12), np.linspace(0, 20, 41))
-    gone = np.isnan(found.amplitudes[:, 0])
+    modes = follow_modes(task, np.ones(12), np.linspace(0, 20, 41))
+    gone = np.isnan(modes.amplitudes[:, 0])
     assert not gone[0] and gone[-1] and (np.diff(gone.astype(int)) >= 0).all()
     # Flat from the start: |u| = u* + (u(0) − u*) e^{−λt} with u* < 0 ends where it crosses zero.
-    lambdas = [np.sum(one.covariance()) for one in task.stimuli]
+    lambdas = [np.sum(stimulus.covariance()) for stimulus in task.stimuli]
     rest = (np.sqrt(lambdas[1]) - 3 * np.sqrt(lambdas[0])) * np.sqrt(2 / np.pi) / sum(lambdas)
     end = np.log(1 - np.sqrt(12) / rest) / (0.5 * sum(lambdas))
-    assert found.times[gone][0] - 0.5 <= end <= found.times[gone][0]
+    assert modes.times[gone][0] - 0.5 <= end <= modes.times[gone][0]
 
 
 def test_nothing_to_follow():
     silent = follow_modes(gaussians(), np.zeros(12), [0.0, 1.0])
     assert not silent.amplitudes.any()
     free = follow_modes(gaussians(labels=(0, 1e-12)), np.ones(12), [0.0, 1.0])
-    decay = np.mean([np.sum(one.covariance()) for one in gaussians().stimuli])
+    decay = np.mean([np.sum(stimulus.covariance()) for stimulus in gaussians().stimuli])
     assert free.amplitudes[1, 0] == pytest.approx(np.sqrt(12) * np.exp(-decay))
 
 
@@ -173,7 +175,7 @@ def test_what_is_refused(task, initial, times, told):
 
 def test_covariance_alone():
     task = lf.Discrimination(*(lf.stimuli.Ising(12, j) for j in (0.3, 0.7)))
-    clone = lf.Discrimination(*(one.gaussian_clone() for one in task.stimuli))
+    clone = lf.Discrimination(*(stimulus.gaussian_clone() for stimulus in task.stimuli))
     start = np.random.default_rng(3).normal(size=12)
-    found = follow_modes(task, start, TIMES, LinearResponse(slope="gaussian"))
-    np.testing.assert_allclose(found.fields, follow_modes(clone, start, TIMES).fields, atol=1e-12)
+    modes = follow_modes(task, start, TIMES, LinearResponse(slope="gaussian"))
+    np.testing.assert_allclose(modes.fields, follow_modes(clone, start, TIMES).fields, atol=1e-12)

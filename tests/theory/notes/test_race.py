@@ -53,13 +53,13 @@ def test_race_on_spins(name, loss, spins):
 
 
 def test_race_is_won_by_a_bump_on_spins_and_by_a_flat_gate_on_gaussians(spins):
-    assert [one.name for one in spins.by_loss] == list(ENTERED)
+    assert [entry.name for entry in spins.by_loss] == list(ENTERED)
     clones = race(lf.Discrimination(*(s.gaussian_clone() for s in RING)), ENTERED, num_samples=None)
     for name, loss in (("flat", ".39019"), ("cos", ".39283"), ("bump", ".41445")):
         assert sheet.rounds_to(clones[name].loss, loss)
     assert clones.by_loss[0].name == "flat"
     # One half-space as good as another by its rates; what differs is where b lies.
-    assert len({(one.fastest, one.slowest) for one in spins.by_loss}) == 1
+    assert len({(entry.fastest, entry.slowest) for entry in spins.by_loss}) == 1
     assert spins.by_speed[0].name == clones.by_speed[0].name == "flat"
 
 
@@ -96,13 +96,13 @@ def test_who_never_starts_is_in_the_table():
 
 
 def test_race_prints_as_a_table():
-    found = race(TASK, {"one": Bump(), "none": Open()})
-    lines = repr(found).splitlines()
+    result = race(TASK, {"one": Bump(), "none": Open()})
+    lines = repr(result).splitlines()
     assert lines[0].split() == "gates limiting loss half time 99 % time by speed rates".split()
     assert [line.split()[0] for line in lines[1:]] == ["one", "none"]
-    assert found["none"].loss == pytest.approx(0.5) and found["none"].half_time == math.inf
+    assert result["none"].loss == pytest.approx(0.5) and result["none"].half_time == math.inf
     with pytest.raises(KeyError):
-        found["two"]
+        result["two"]
     measured = race(
         lf.Discrimination(*(lf.stimuli.NLGP((6,), xi=xi, gain=3.0) for xi in (0.5, 0.9))),
         [Flat()],

@@ -63,11 +63,11 @@ def test_dominance_against_draws():
     w = np.stack([np.random.default_rng(1).normal(size=40), np.ones(40)])
     for field in w:
         exact = float(dominance(field, PAIR))
-        found = sampled_dominance(field, PAIR, num=60_000, seed=3)
-        assert abs(found.value - exact) < SIGMAS * found.error < 0.02
+        result = sampled_dominance(field, PAIR, num=60_000, seed=3)
+        assert abs(result.value - exact) < SIGMAS * result.error < 0.02
         swapped = lf.Discrimination(*PAIR.stimuli, labels=(1, 0))
         assert float(dominance(field, swapped)) == pytest.approx(1 - exact)
-    assert abs(1 - exact - found.value) > SIGMAS * found.error  # of the last
+    assert abs(1 - exact - result.value) > SIGMAS * result.error  # of the last
     np.testing.assert_allclose(dominance(w, PAIR), [float(dominance(field, PAIR)) for field in w])
     assert np.isnan(dominance(np.zeros(40), PAIR))
 
@@ -75,8 +75,8 @@ def test_dominance_against_draws():
 def test_the_stated_error_of_sampled_dominance():
     """Over forty seeds the deviations in units of the error have unit size."""
     w = np.ones(40)
-    found = [sampled_dominance(w, PAIR, num=400, seed=seed) for seed in range(40)]
-    z = np.array([(one.value - float(dominance(w, PAIR))) / one.error for one in found])
+    result = [sampled_dominance(w, PAIR, num=400, seed=seed) for seed in range(40)]
+    z = np.array([(one.value - float(dominance(w, PAIR))) / one.error for one in result])
     assert scipy.stats.chi2.ppf(3e-7, 40) < (z**2).sum() < scipy.stats.chi2.isf(3e-7, 40)
 
 
@@ -108,7 +108,7 @@ def test_difference_of_means():
     short, long = (spectrum(stimulus.covariance()) for stimulus in PAIR.stimuli)
     for mode in modes:
         unit = mode.field(0.4) / np.linalg.norm(mode.field(0.4))
-        gap = np.diff([unit @ matrix(one.covariance()) @ unit for one in PAIR.stimuli])[0]
+        gap = np.diff([unit @ matrix(stimulus.covariance()) @ unit for stimulus in PAIR.stimuli])[0]
         assert gap == pytest.approx(mode.gap, abs=1e-12)
         assert mode.gap == pytest.approx(
             long[mode.frequency[0]] - short[mode.frequency[0]], abs=1e-12
@@ -146,8 +146,8 @@ def test_at_high_gain_a_bump_is_the_better_detector():
     bump = np.exp(-(np.minimum(np.arange(40), 40 - np.arange(40)) ** 2) / 2)
     fields = np.stack([bump, np.ones(40)])
     for gain, sign in ((0.01, -1), (100.0, 1)):
-        found = sampled_dominance(fields, nlgp(gain), num=20_000)
-        assert sign * (found.value[0] - found.value[1]) > SIGMAS * np.hypot(*found.error)
+        result = sampled_dominance(fields, nlgp(gain), num=20_000)
+        assert sign * (result.value[0] - result.value[1]) > SIGMAS * np.hypot(*result.error)
         assert np.diff(dominance(fields, nlgp(gain)))[0] > 0  # covariances alone: flat at any gain
 
 
@@ -188,15 +188,15 @@ def test_tiled_output_is_a_committee_of_all_shifts_and_signs(activation):
             biases += [bias] * 12
     network = Committee(48, activation=activation, bias="trained")
     params = {"weights": jnp.asarray(np.array(fields)), "biases": jnp.asarray(np.array(biases))}
-    exact = [float(network.apply(params, jnp.asarray(one))[0]) for one in x]
-    found = tiled_output(x, [(w, -1.3), (v, 0.8)], activation)
-    np.testing.assert_allclose(found, exact, atol=1e-13)
+    exact = [float(network.apply(params, jnp.asarray(row))[0]) for row in x]
+    result = tiled_output(x, [(w, -1.3), (v, 0.8)], activation)
+    np.testing.assert_allclose(result, exact, atol=1e-13)
 
 
 def test_tiled_output_on_a_torus():
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(3, 4, 3)), rng.normal(size=(4, 3))
-    z = np.array([[np.sum(np.roll(w, by, (0, 1)) * one) for by in np.ndindex(4, 3)] for one in x])
+    z = np.array([[np.sum(np.roll(w, by, (0, 1)) * row) for by in np.ndindex(4, 3)] for row in x])
     half = math.sqrt(0.5)
     pair = 0.5 * (scipy.special.erf((z - 1) * half) + scipy.special.erf((-z - 1) * half))
     np.testing.assert_allclose(tiled_output(x, [(w, -1.0)]), pair.mean(axis=1), atol=1e-13)
@@ -271,10 +271,10 @@ def test_mean_over_starts_of_gaussian_classes(activation, hidden, labels):
     stimuli = Gaussian(12, xi=0.7), DenseGaussian((12,), np.diag(np.arange(1.0, 13.0) / 6))
     task = lf.Discrimination(*stimuli, labels=labels, proportions=(0.3, 0.7), l2=0.01)
     network = Committee(hidden, activation=activation, init_scale=1.0)
-    found = losses(task, activation, starts(2000, hidden, 12))
+    result = losses(task, activation, starts(2000, hidden, 12))
     exact = mean_initial_loss(task, network)
-    error = found.std() / math.sqrt(len(found))
-    assert exact.error == 0 and abs(found.mean() - exact.value) < SIGMAS * error
+    error = result.std() / math.sqrt(len(result))
+    assert exact.error == 0 and abs(result.mean() - exact.value) < SIGMAS * error
     assert error < 0.02 * exact.value
 
 
@@ -310,7 +310,9 @@ def test_loss_of_a_start_against_draws(key):
     w = starts()[:1]
     for activation, labels in (("relu", "zero-one"), ("erf", "signs")):
         task = lf.Discrimination(*PAIR.stimuli, labels=labels)
-        q0, q1 = (float(w[0, 0] @ matrix(one.covariance()) @ w[0, 0]) for one in task.stimuli)
+        q0, q1 = (
+            float(w[0, 0] @ matrix(stimulus.covariance()) @ w[0, 0]) for stimulus in task.stimuli
+        )
         angles = sum(math.asin(q / (1 + q)) for q in (q0, q1))
         four = (
             1 + (q0 + q1) / 2 - math.sqrt(2 * q1 / math.pi)
@@ -321,8 +323,8 @@ def test_loss_of_a_start_against_draws(key):
             four, rel=1e-12
         )  # 4 L_B = 2 L_A
         squares = []
-        for part, (one, y) in enumerate(zip(task.stimuli, task.targets()[:, 0], strict=True)):
-            s = drawn(one, jax.random.fold_in(key, part), 40_000) @ w[0, 0]
+        for part, (stimulus, y) in enumerate(zip(task.stimuli, task.targets()[:, 0], strict=True)):
+            s = drawn(stimulus, jax.random.fold_in(key, part), 40_000) @ w[0, 0]
             out = np.maximum(s, 0) if activation == "relu" else scipy.special.erf(s / math.sqrt(2))
             squares.append((out - y) ** 2)
         error = math.sqrt(sum(part.var() / len(part) for part in squares))
@@ -334,16 +336,16 @@ def test_signs_have_one_length():
     task = lf.Discrimination(*(Ising(40, coupling=j) for j in (0.3, 0.7)))
     v = 2 / 41
     exact = 1 + 40 * v - math.sqrt(2 * 40 * v / math.pi)
-    found = mean_initial_loss(task)
-    assert 2 * found.value == pytest.approx(exact, rel=1e-14) and found.error == 0
+    result = mean_initial_loss(task)
+    assert 2 * result.value == pytest.approx(exact, rel=1e-14) and result.error == 0
     # The population loss at each start, from the exact response.
     flow = lf.theory.ExactIsing(frequencies=64).flow(task, SingleNeuron())
     each = np.asarray(
         jax.jit(jax.vmap(lambda w: flow({"weights": w})[0]))(jnp.asarray(starts()[:300]))
     )
-    assert abs(each.mean() - found.value) < SIGMAS * each.std() / math.sqrt(300)
-    clones = lf.Discrimination(*(one.gaussian_clone() for one in task.stimuli))
-    assert mean_initial_loss(clones).value > found.value + 0.002
+    assert abs(each.mean() - result.value) < SIGMAS * each.std() / math.sqrt(300)
+    clones = lf.Discrimination(*(stimulus.gaussian_clone() for stimulus in task.stimuli))
+    assert mean_initial_loss(clones).value > result.value + 0.002
 
 
 @pytest.mark.parametrize("activation, labels, printed", [
@@ -360,8 +362,8 @@ def test_loss_against_gain(activation, labels, printed, key):
     full = []
     for task in tasks:
         total = 0.0
-        for part, (one, y) in enumerate(zip(task.stimuli, task.targets()[:, 0], strict=True)):
-            s = drawn(one, jax.random.fold_in(key, part), 4000) @ starts()[:400, 0].T
+        for part, (stimulus, y) in enumerate(zip(task.stimuli, task.targets()[:, 0], strict=True)):
+            s = drawn(stimulus, jax.random.fold_in(key, part), 4000) @ starts()[:400, 0].T
             out = np.maximum(s, 0) if activation == "relu" else scipy.special.erf(s / math.sqrt(2))
             total = total + ((out - y) ** 2).mean(axis=0) / 4
         full.append(total)
@@ -390,15 +392,15 @@ def test_the_gain_lowers_the_loss_of_relu_and_raises_that_of_erf():
     """Both change, in opposite directions, and covariances alone explain less than half of it."""
     for activation, labels, sign in (("relu", "zero-one", -1), ("erf", "signs", 1)):
         network = Committee(1, activation=activation, init_scale=1.0)
-        found, alone = [], []
+        result, alone = [], []
         for gain in (0.01, 0.3, 1.0, 3.0, 100.0):
             task = nlgp(gain, labels)
-            found.append(mean_initial_loss(task, network, num=20_000))
+            result.append(mean_initial_loss(task, network, num=20_000))
             clones = lf.Discrimination(
-                *(one.gaussian_clone() for one in task.stimuli), labels=labels
+                *(stimulus.gaussian_clone() for stimulus in task.stimuli), labels=labels
             )
             alone.append(mean_initial_loss(clones, network).value)
-        values, errors = (np.array(part) for part in zip(*found, strict=True))
+        values, errors = (np.array(part) for part in zip(*result, strict=True))
         ends = {"relu": ("0.4655", "0.4634", "0.4592"), "erf": ("0.7239", "0.7255", "0.7299")}[
             activation
         ]
@@ -460,8 +462,8 @@ def test_absolute_loss_against_draws(key):
     at = params()
     exact = float(AbsoluteCommittee().flow(ABSOLUTE, TRAINED)(at)[0])
     parts = []
-    for part, (one, y) in enumerate(zip(ABSOLUTE.stimuli, (-1, 1), strict=True)):
-        s = drawn(one, jax.random.fold_in(key, part), 40_000) @ np.asarray(
+    for part, (stimulus, y) in enumerate(zip(ABSOLUTE.stimuli, (-1, 1), strict=True)):
+        s = drawn(stimulus, jax.random.fold_in(key, part), 40_000) @ np.asarray(
             at["weights"]
         ).T + np.asarray(at["biases"])
         parts.append(np.abs(scipy.special.erf(s / math.sqrt(2)).mean(axis=1) - y))
@@ -477,8 +479,8 @@ def test_absolute_gradient():
     _, gradient = flow(at)
     w, b = np.asarray(at["weights"]), np.asarray(at["biases"])
     by_hand_w, by_hand_b = np.zeros((3, 12)), np.zeros(3)
-    for one, y in zip(ABSOLUTE.stimuli, (-1, 1), strict=True):
-        sigma = matrix(one.covariance())
+    for stimulus, y in zip(ABSOLUTE.stimuli, (-1, 1), strict=True):
+        sigma = matrix(stimulus.covariance())
         q = np.einsum("ki,ij,kj->k", w, sigma, w)
         slope = np.sqrt(2 / np.pi) * np.exp(-(b**2) / (2 * (1 + q))) / np.sqrt(1 + q)
         by_hand_w += -0.5 * y * (-(b / (1 + q) * slope)[:, None] * (w @ sigma)) / 3

@@ -33,12 +33,12 @@ def test_entries_below_the_cut_off_change_nothing_at_thirty_sites():
     k = active_entries(w)
     assert k == 3
     few = np.where(np.abs(w) >= np.sort(np.abs(w))[-k], w, 0.0)
-    found, expected = meet_in_the_middle_response(w, 0.7), meet_in_the_middle_response(few, 0.7)
+    actual, expected = meet_in_the_middle_response(w, 0.7), meet_in_the_middle_response(few, 0.7)
     assert (
-        np.abs(found - expected).max() < 1e-12
+        np.abs(actual - expected).max() < 1e-12
     )  # rounding of cumulative sums over the states of a half
     fewer = np.where(np.abs(w) >= np.sort(np.abs(w))[-2], w, 0.0)
-    assert np.abs(found - meet_in_the_middle_response(fewer, 0.7)).max() > 0.01
+    assert np.abs(actual - meet_in_the_middle_response(fewer, 0.7)).max() > 0.01
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -76,8 +76,8 @@ RESPONSES = {
 @pytest.mark.parametrize("name", RESPONSES)
 def test_scale_sign_and_shift(name):
     response, shape = RESPONSES[name]
-    found = check_symmetries(response, field(int(np.prod(shape))), shape)
-    assert max(found.scale, found.sign, found.shift) < 1e-12 and np.isnan(found.linear)
+    result = check_symmetries(response, field(int(np.prod(shape))), shape)
+    assert max(result.scale, result.sign, result.shift) < 1e-12 and np.isnan(result.linear)
 
 
 @pytest.mark.parametrize("broken, which", [
@@ -123,14 +123,14 @@ def test_jacobian_of_elliptical_laws():
         DenseGaussian((8,), root @ root.T),
     ):
         response = lf.theory.LinearResponse().response(stimulus)
-        found = jacobian(stimulus, w)
+        result = jacobian(stimulus, w)
         by_differences = differences(
             lambda v, of=response: np.asarray(of(jax.numpy.asarray(v))), w, 1e-5
         )
-        np.testing.assert_allclose(found, by_differences, atol=1e-9)
-        np.testing.assert_allclose(found, jacobian(response, w), atol=1e-13)
-        np.testing.assert_allclose(found, found.T, atol=1e-13)
-        assert np.abs(found @ w).max() < 1e-13
+        np.testing.assert_allclose(result, by_differences, atol=1e-9)
+        np.testing.assert_allclose(result, jacobian(response, w), atol=1e-13)
+        np.testing.assert_allclose(result, result.T, atol=1e-13)
+        assert np.abs(result @ w).max() < 1e-13
     half = response_jacobian(0.5, matrix(Gaussian(8, xi=0.9).covariance()), w)
     assert np.abs(half - jacobian(Gaussian(8, xi=0.9), w)).max() > 0.01
 
@@ -148,9 +148,9 @@ def test_jacobian_of_an_approximation():
     has no loss.
     """
     response = lf.theory.EffectiveFlow().response(NLGP(12, xi=1, gain=3))
-    found = jacobian(response, field())
-    assert np.abs(found @ field()).max() < 1e-12
-    assert np.abs(found - found.T).max() > 1e-3
+    result = jacobian(response, field())
+    assert np.abs(result @ field()).max() < 1e-12
+    assert np.abs(result - result.T).max() > 1e-3
 
 
 def test_refusals():

@@ -182,8 +182,8 @@ def automatic(x, p, points):
 def test_derivatives_against_automatic_ones(law, sd):
     amplifier, wanted = Amplifier(law.replace(scale=sd)), automatic(*law.nodes(), POINTS)
     for order in (1, 2, 3):
-        found = amplifier.derivative(POINTS[:-1], order)
-        np.testing.assert_allclose(found, wanted[order - 1, :-1], rtol=1e-8, atol=1e-8)
+        result = amplifier.derivative(POINTS[:-1], order)
+        np.testing.assert_allclose(result, wanted[order - 1, :-1], rtol=1e-8, atol=1e-8)
     third = -SLOPE * law.excess_kurtosis
     assert amplifier.derivative(0.0) == pytest.approx(SLOPE, rel=1e-14)
     assert amplifier.derivative(0.0, 2) == 0

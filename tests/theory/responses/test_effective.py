@@ -125,15 +125,15 @@ def test_an_amplifier_of_samples_converges():
     counts, errors = [250, 1000, 4000], []
     for num in counts:
         parts = draws[: 16 * num].reshape(16, num)
-        found = [
+        result = [
             response(EffectiveFlow(amplifier="samples", samples=part), stimulus, w)
             for part in parts
         ]
-        scores = (found - exact) / (
+        scores = (result - exact) / (
             stimulus.marginal().sd / 2 * Amplifier.of_samples(parts[0]).error(a)
         )
         assert np.abs(scores).max() < 5
-        errors.append(np.sqrt(np.mean((found - exact) ** 2)))
+        errors.append(np.sqrt(np.mean((result - exact) ** 2)))
     # 16 errors at 12 correlated sites: a root mean square is known to 20 %, the slope over a factor
     # of 16 to 0.1.
     assert abs(np.polyfit(np.log(counts), np.log(errors), 1)[0] + 0.5) < 0.3
@@ -145,11 +145,11 @@ def test_an_amplifier_of_samples_converges():
 
 def test_samples_are_drawn_where_none_are_given():
     stimulus = lf.stimuli.Ising((N,), coupling=0.7)
-    found = response(EffectiveFlow(amplifier="samples"), stimulus, field())
+    result = response(EffectiveFlow(amplifier="samples"), stimulus, field())
     # All values are ±1: the standardized law is that of the stimulus but for the imbalance of the
     # two.
     np.testing.assert_allclose(
-        found, response(EffectiveFlow(), stimulus, field()), rtol=0, atol=0.02
+        result, response(EffectiveFlow(), stimulus, field()), rtol=0, atol=0.02
     )
 
 
@@ -180,7 +180,7 @@ def differences(flow, w, step=1e-5):
         return float(flow({"weights": jnp.asarray(w)[None]})[0])
 
     return np.array(
-        [(loss(w + step * one) - loss(w - step * one)) / (2 * step) for one in np.eye(w.size)]
+        [(loss(w + step * axis) - loss(w - step * axis)) / (2 * step) for axis in np.eye(w.size)]
     )
 
 
@@ -200,8 +200,8 @@ def test_an_exact_flow_is_the_gradient_of_its_loss(name):
         task.l2
     ) * np.sum(w**2)
     error = np.sqrt(sum(p**2 * e.var() / e.size for p, e in zip(task.priors, each, strict=True)))
-    found = float(flow({"weights": jnp.asarray(w)[None]})[0])
-    assert abs(found - mean) < 5 * error < 0.1
+    result = float(flow({"weights": jnp.asarray(w)[None]})[0])
+    assert abs(result - mean) < 5 * error < 0.1
 
 
 def test_the_effective_flow_has_no_potential():
@@ -279,16 +279,16 @@ def test_steady_bump_is_broad(name, printed):
 
 
 def test_solve_ends_in_the_same_bump():
-    found = lf.solve(TASK, EffectiveFlow(), network=SMALL, members=2, times=[0.0, 1.0, 600.0])
-    np.testing.assert_allclose(found.ipr[:, -1, 0], 0.348, rtol=0, atol=0.001)
-    np.testing.assert_allclose(found.initial[:, 0], path("full")[0, :2], rtol=0, atol=1e-15)
+    result = lf.solve(TASK, EffectiveFlow(), network=SMALL, members=2, times=[0.0, 1.0, 600.0])
+    np.testing.assert_allclose(result.ipr[:, -1, 0], 0.348, rtol=0, atol=0.001)
+    np.testing.assert_allclose(result.initial[:, 0], path("full")[0, :2], rtol=0, atol=1e-15)
     # On the way it is the limit of the descent above, at first order in the rate.
     flow, errors = EffectiveFlow().flow(TASK, SMALL), []
     for steps in (20, 40, 80):
         rates = np.zeros(len(RATES))
         rates[:steps] = 1 / steps
         w = np.asarray(descend(flow, jnp.asarray(path("full")[0]), rates))[-1, :2]
-        errors.append(np.linalg.norm(w - found.weights[:, 1, 0]))
+        errors.append(np.linalg.norm(w - result.weights[:, 1, 0]))
     np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)
 
 
@@ -297,7 +297,7 @@ def test_exact_flow_ends_in_the_bump_of_the_closed_form():
     `test_hypercube.py`.
     """
     bump, near = hypercube_bump(TASK), path("exact")[-1, :3, None]
-    found = lf.solve(
+    flow = lf.solve(
         TASK,
         lf.theory.ExactIsing(),
         network=SMALL,
@@ -305,12 +305,12 @@ def test_exact_flow_ends_in_the_bump_of_the_closed_form():
         times=[0.0, 80.0],
         tolerance=1e-11,
     )
-    np.testing.assert_allclose(found.ipr[:, -1, 0], 0.8537, rtol=0, atol=5e-5)
-    for w, site in zip(found.final[:, 0], found.peak[:, -1, 0], strict=True):
+    np.testing.assert_allclose(flow.ipr[:, -1, 0], 0.8537, rtol=0, atol=5e-5)
+    for w, site in zip(flow.final[:, 0], flow.peak[:, -1, 0], strict=True):
         expected = np.sign(w[site]) * np.roll(bump.field, site)
         np.testing.assert_allclose(w, expected, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.loss[:, -1], 0.365626, rtol=0, atol=5e-7)
-    assert (found.peak[:, 0, 0] == np.abs(path("exact")[-1, :3]).argmax(axis=-1)).all()
+    np.testing.assert_allclose(flow.loss[:, -1], 0.365626, rtol=0, atol=5e-7)
+    assert (flow.peak[:, 0, 0] == np.abs(path("exact")[-1, :3]).argmax(axis=-1)).all()
 
 
 PRINTED = {  # flow time: relative distance of eq. 5 from the exact flow, and IPR of the exact flow; means of 12 starts

@@ -188,14 +188,14 @@ def test_signs_have_linear_conditional_moments(j):
 )
 def test_bumps_of_ising_pairs(pair, dominance, spread):
     """The table is of an infinite ring: on 40 sites the ratio at (.3, 1.2) is 2.151."""
-    found = hypercube_bump(task_of(pair, n=400))
-    assert round(found.dominance, 3) == float(dominance)
-    assert round(found.ipr, len(spread) - 1) == float(spread)
-    assert found.holds == (float(dominance) < 1)
+    result = hypercube_bump(task_of(pair, n=400))
+    assert round(result.dominance, 3) == float(dominance)
+    assert round(result.ipr, len(spread) - 1) == float(spread)
+    assert result.holds == (float(dominance) < 1)
     small = hypercube_bump(task_of(pair))
-    assert small.dominance == pytest.approx(found.dominance, rel=2e-3) and round(
+    assert small.dominance == pytest.approx(result.dominance, rel=2e-3) and round(
         small.ipr, 3
-    ) == round(found.ipr, 3)
+    ) == round(result.ipr, 3)
 
 
 @pytest.mark.parametrize(
@@ -212,18 +212,18 @@ def test_bump_is_the_rest_of_its_chamber():
     loss told.
     """
     task = task_of((0.3, 0.7), n=12)
-    found, flow = hypercube_bump(task, site=5), summed_flow(task)
+    result, flow = hypercube_bump(task, site=5), summed_flow(task)
     mean = matrix(task.stimuli[0].covariance() + task.stimuli[1].covariance())
     direct = np.linalg.solve(mean, matrix(task.stimuli[1].covariance())[:, 5])
-    np.testing.assert_allclose(found.field, direct, rtol=0, atol=1e-14)
-    loss, gradient = flow({"weights": jnp.asarray(found.field)[None, :]})
+    np.testing.assert_allclose(result.field, direct, rtol=0, atol=1e-14)
+    loss, gradient = flow({"weights": jnp.asarray(result.field)[None, :]})
     assert (
         np.abs(np.asarray(gradient["weights"])).max() < 1e-12
     )  # rounding of a sum over 4096 states
-    assert float(loss) == pytest.approx(found.loss, abs=1e-12)
+    assert float(loss) == pytest.approx(result.loss, abs=1e-12)
     assert round(hypercube_bump(task_of((0.3, 0.7))).loss, 6) == 0.365626
     eigenvalues = [lf.lattice.spectrum(s.covariance()) for s in task.stimuli]
-    assert found.loss == pytest.approx(
+    assert result.loss == pytest.approx(
         0.5 - 0.25 * np.mean(eigenvalues[1] ** 2 / sum(eigenvalues)), abs=1e-14
     )
 
@@ -235,13 +235,13 @@ def test_bump_is_the_rest_of_its_chamber():
 def test_bump_of_other_tasks(options):
     """Labels, proportions and the L2 penalty enter as they do in the flow."""
     task = task_of((0.3, 0.7), n=12, **options)
-    found, flow = hypercube_bump(task), summed_flow(task)
-    assert found.holds
-    loss, gradient = flow({"weights": jnp.asarray(found.field)[None, :]})
+    result, flow = hypercube_bump(task), summed_flow(task)
+    assert result.holds
+    loss, gradient = flow({"weights": jnp.asarray(result.field)[None, :]})
     assert (
         np.abs(np.asarray(gradient["weights"])).max() < 1e-12
     )  # rounding of a sum over 4096 states
-    assert float(loss) == pytest.approx(found.loss, abs=1e-12)
+    assert float(loss) == pytest.approx(result.loss, abs=1e-12)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.1])
@@ -253,21 +253,21 @@ def test_bump_where_no_class_varies_in_some_direction(l2):
     states = states[states.sum(axis=1) == 0]
     laws = [ising_weights(states, j) for j in (0.2, 0.5)]
     first, second = ((states * law[:, None]).T @ states for law in laws)
-    found = bump([first[0], second[0]], l2=l2)
+    result = bump([first[0], second[0]], l2=l2)
     stiffness = 0.5 * (first + second) + 2 * l2 * np.eye(8)
     np.testing.assert_allclose(
-        found.field, np.linalg.pinv(stiffness) @ second[0] / 2, rtol=0, atol=1e-14
+        result.field, np.linalg.pinv(stiffness) @ second[0] / 2, rtol=0, atol=1e-14
     )
-    assert abs(found.field.sum()) < 1e-14 and found.dominance > 1 - 1e-12 and not found.holds
-    gated = (states[:, 0] > 0) * (states @ found.field)
+    assert abs(result.field.sum()) < 1e-14 and result.dominance > 1 - 1e-12 and not result.holds
+    gated = (states[:, 0] > 0) * (states @ result.field)
     errors = [law @ (y - gated) ** 2 for law, y in zip(laws, (0.0, 1.0), strict=True)]
-    assert found.loss == pytest.approx(np.mean(errors) + l2 * np.sum(found.field**2), abs=1e-14)
+    assert result.loss == pytest.approx(np.mean(errors) + l2 * np.sum(result.field**2), abs=1e-14)
 
 
 def test_a_negative_peak_does_not_hold():
     """Labels 0.1 and −1: the closed form has w_i < 0, which is the rest of no chamber."""
-    found = hypercube_bump(task_of((0.3, 0.7), labels=(0.1, -1)))
-    assert found.field[0] < 0 and found.dominance < 1 and not found.holds
+    result = hypercube_bump(task_of((0.3, 0.7), labels=(0.1, -1)))
+    assert result.field[0] < 0 and result.dominance < 1 and not result.holds
 
 
 @pytest.mark.parametrize("xis, peak, spread, dominance", [
@@ -275,17 +275,17 @@ def test_a_negative_peak_does_not_hold():
 ])  # fmt: skip
 def test_bumps_of_the_arcsine_covariance(xis, peak, spread, dominance):
     law = lf.marginals.TwoPoint()
-    found = hypercube_bump(
+    result = hypercube_bump(
         lf.Discrimination(*(lf.stimuli.Copula(40, xi=xi, marginal_law=law) for xi in xis))
     )
-    assert round(found.dominance, len(dominance.partition(".")[2])) == float(dominance)
-    assert found.holds == (float(dominance) < 1)
+    assert round(result.dominance, len(dominance.partition(".")[2])) == float(dominance)
+    assert result.holds == (float(dominance) < 1)
     if peak:
-        assert round(found.field.max(), 3) == float(peak) and round(found.ipr, 3) == float(spread)
+        assert round(result.field.max(), 3) == float(peak) and round(result.ipr, 3) == float(spread)
     nearly = lf.Discrimination(*(lf.stimuli.NLGP(40, xi=xi, gain=100) for xi in xis))
     with pytest.raises(InputError, match="±1 at each site"):
         hypercube_bump(nearly)
-    assert np.abs(hypercube_bump(nearly, approximate=True).field - found.field).max() < 0.01
+    assert np.abs(hypercube_bump(nearly, approximate=True).field - result.field).max() < 0.01
 
 
 def test_bump_on_a_torus():
@@ -293,14 +293,14 @@ def test_bump_on_a_torus():
     task = lf.Discrimination(
         *(lf.stimuli.Copula((8, 9), xi=xi, marginal_law=law) for xi in (0.3, 0.7))
     )
-    found = hypercube_bump(task, site=(2, 3))
+    result = hypercube_bump(task, site=(2, 3))
     mean = sum(matrix(s.covariance()) for s in task.stimuli)
     column = matrix(task.stimuli[1].covariance())[:, 2 * 9 + 3]
     np.testing.assert_allclose(
-        found.field.ravel(), np.linalg.solve(mean, column), rtol=0, atol=1e-13
+        result.field.ravel(), np.linalg.solve(mean, column), rtol=0, atol=1e-13
     )
-    assert found.field.shape == (8, 9) and found.holds
-    np.testing.assert_array_equal(hypercube_bump(task, site=2 * 9 + 3).field, found.field)
+    assert result.field.shape == (8, 9) and result.holds
+    np.testing.assert_array_equal(hypercube_bump(task, site=2 * 9 + 3).field, result.field)
 
 
 def test_refusals_of_a_bump():
@@ -322,7 +322,7 @@ def test_iteration_finds_the_bump():
     """From random fields, with a loss that never rises, in 12 to 16 steps from the starts of the
     sheet.
     """
-    flow, found = (
+    flow, result = (
         ExactIsing().flow(task_of((0.3, 0.7)), NEURON),
         hypercube_bump(task_of((0.3, 0.7))),
     )
@@ -331,8 +331,8 @@ def test_iteration_finds_the_bump():
     steps = [run.iterations for run in runs]
     assert 12 <= np.median(steps) <= 16 and fits("12", steps) and fits("16", steps)
     assert max(np.diff(run.losses).max() for run in runs) < 1e-14
-    assert np.abs(centered([run.fields[-1] for run in runs]) - found.field).max() < 1e-9
-    assert [run.losses[-1] for run in runs] == pytest.approx([found.loss] * 12, abs=1e-9)
+    assert np.abs(centered([run.fields[-1] for run in runs]) - result.field).max() < 1e-9
+    assert [run.losses[-1] for run in runs] == pytest.approx([result.loss] * 12, abs=1e-9)
 
 
 def test_iteration_where_no_bump_holds():
@@ -362,10 +362,10 @@ def test_iteration_on_exact_responses_is_finite_and_monotone(pair):
 
 def test_iteration_by_fft_and_its_refusal():
     """Past 256 sites the covariance is kept as its spectrum."""
-    found = hypercube_bump(task_of((0.3, 0.7), n=300))
-    near = found.field + 0.2 * np.eye(300)[0]
+    result = hypercube_bump(task_of((0.3, 0.7), n=300))
+    near = result.field + 0.2 * np.eye(300)[0]
     run = fixed_point_iteration(ExactIsing(64).flow(task_of((0.3, 0.7), n=300), NEURON), near)
-    assert run.iterations == 2 and np.abs(run.fields[-1] - found.field).max() < 1e-9
+    assert run.iterations == 2 and np.abs(run.fields[-1] - result.field).max() < 1e-9
     with pytest.raises(InputError, match="l1"):
         fixed_point_iteration(ExactIsing().flow(task_of((0.3, 0.7), l1=0.1), NEURON), np.ones(40))
 
@@ -378,7 +378,7 @@ def test_iteration_where_no_class_varies_in_some_direction(n):
     task = lf.Discrimination(
         *(lf.stimuli.SinglePulse(n, length, length) for length in (n // 8, n // 4))
     )
-    silent = sum(lf.lattice.spectrum(one.covariance()) for one in task.stimuli) < 1e-9
+    silent = sum(lf.lattice.spectrum(stimulus.covariance()) for stimulus in task.stimuli) < 1e-9
     flow = lf.theory.LinearResponse(slope="gaussian").flow(task, NEURON)
     run = fixed_point_iteration(flow, started(1, n)[0])
     assert run.converged and silent.any() and np.diff(run.losses).max() < 1e-14
@@ -391,9 +391,9 @@ def test_iteration_where_no_class_varies_in_some_direction(n):
 
 def test_flow_ends_at_the_bump():
     """All twelve starts end within 1e-9 of the closed form, printed 2.4e-11; IPR 0.8537."""
-    found = hypercube_bump(task_of((0.3, 0.7)))
+    result = hypercube_bump(task_of((0.3, 0.7)))
     ends = flowed(ExactIsing().flow(task_of((0.3, 0.7)), NEURON), jnp.asarray(started(12)), 350)
-    assert np.abs(centered(ends) - found.field).max() < 1e-10
+    assert np.abs(centered(ends) - result.field).max() < 1e-10
     assert (ipr(ends).round(4) == 0.8537).all()
 
 
@@ -428,12 +428,12 @@ def test_flow_to_a_negative_surround():
     """Short-range class as target: most starts end at the bump, the others are still near the
     fastest wave.
     """
-    found = hypercube_bump(task_of((0.7, 0.3)))
-    assert (found.field[1:] < 0).all() and round(found.ipr, 3) == 0.923
+    result = hypercube_bump(task_of((0.7, 0.3)))
+    assert (result.field[1:] < 0).all() and round(result.ipr, 3) == 0.923
     ends = centered(
         flowed(ExactIsing(64).flow(task_of((0.7, 0.3)), NEURON), jnp.asarray(started(24)), 400)
     )
-    there = np.abs(ends - found.field).max(1) < 1e-3
+    there = np.abs(ends - result.field).max(1) < 1e-3
     # At 5 of 6, as printed, fewer than half of 24 are there once in 30 000.
     assert there.sum() >= 12
     assert (np.abs(np.fft.rfft(ends[~there])).argmax(1) > 10).all()  # more than half of the fastest

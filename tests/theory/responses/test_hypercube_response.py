@@ -42,8 +42,8 @@ def spikes(sites, heights):
 ])  # fmt: skip
 def test_bumps_of_up_to_three_sites(sites, heights):
     fourth = ising_fourth(N, J, sites) if len(sites) == 3 else None
-    found = bump_response(C, sites, heights, fourth)
-    assert np.abs(found - f(*spikes(sites, heights))).max() < 2e-14
+    result = bump_response(C, sites, heights, fourth)
+    assert np.abs(result - f(*spikes(sites, heights))).max() < 2e-14
 
 
 def test_printed_responses_are_wrong():

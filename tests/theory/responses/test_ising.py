@@ -92,11 +92,11 @@ def exact(n):
     """
     if n == 16:
         return np.stack([enumerated_response(w, lf.stimuli.Ising(n, coupling=J)) for w in drawn(n)])
-    found = np.asarray(responses(drawn(n), {40: 32768, 100: 16384}[n]))
+    result = np.asarray(responses(drawn(n), {40: 32768, 100: 16384}[n]))
     if n == 40:
         for row in (0, -1):
-            assert np.abs(found[row] - meet_in_the_middle_response(drawn(n)[row], J)).max() < 8e-6
-    return found
+            assert np.abs(result[row] - meet_in_the_middle_response(drawn(n)[row], J)).max() < 8e-6
+    return result
 
 
 @pytest.mark.parametrize("n", DRAWS)
@@ -111,13 +111,13 @@ def test_error_against_frequencies(n):
         column for column in range(len(NUMBERS)) if all(row[column] != "–" for row in rows.values())
     ]
     shape = (len(columns), len(rows), DRAWS[n])
-    found = np.stack(
+    result = np.stack(
         [np.asarray(responses(drawn(n), NUMBERS[column])) for column in columns]
     ) - exact(n)
-    found = np.abs(found).max(axis=-1).reshape(shape)
+    result = np.abs(result).max(axis=-1).reshape(shape)
     for k, (kind, row) in enumerate(rows.items()):
         wrong = []
-        for errors, column in zip(found[:, k], columns, strict=True):
+        for errors, column in zip(result[:, k], columns, strict=True):
             assert fits(row[column], errors, log=True), (kind, NUMBERS[column], row[column], errors)
             wrong.append(fits(f"{100 * float(row[column]):e}", errors, log=True))
         assert not all(wrong)  # the power
@@ -180,8 +180,8 @@ def test_why_the_window_is_what_it_is():
 
     def errors(n, num, window, room=2 * np.pi):
         chosen = slice(rows[n] * DRAWS[n], (rows[n] + 1) * DRAWS[n])
-        found = [inverted(w, num, window, room) for w in drawn(n)[chosen]]
-        return np.abs(np.stack(found) - exact(n)[chosen]).max(axis=1)
+        result = [inverted(w, num, window, room) for w in drawn(n)[chosen]]
+        return np.abs(np.stack(result) - exact(n)[chosen]).max(axis=1)
 
     plain, biased = errors(40, 128, np.ones_like), errors(40, 64, gaussian, 2 * np.pi - 39 / 64)
     assert fits("4e-5", plain, log=True) and fits("1e-3", biased, log=True)
@@ -286,15 +286,15 @@ def test_a_thousand_sites():
 
 def test_adaptive_response():
     w = field("random", 16)
-    found, error, num = adaptive_response(w, J)
-    assert (error, num) == (0.0, 0) and np.abs(found - reference("random", 16)).max() < 1e-13
-    found, error, num = adaptive_response(field("exp0.8", 40), J)
+    result, error, num = adaptive_response(w, J)
+    assert (error, num) == (0.0, 0) and np.abs(result - reference("random", 16)).max() < 1e-13
+    result, error, num = adaptive_response(field("exp0.8", 40), J)
     assert error < 1e-9 and num <= 512
-    assert np.abs(found - meet_in_the_middle_response(field("exp0.8", 40), J)).max() < 2e-9
-    found, error, num = adaptive_response(field("random", 100), J, tol=1e-6)
-    assert error < 1e-6 and np.abs(found - response(field("random", 100), 4096)).max() < 1e-6
+    assert np.abs(result - meet_in_the_middle_response(field("exp0.8", 40), J)).max() < 2e-9
+    result, error, num = adaptive_response(field("random", 100), J, tol=1e-6)
+    assert error < 1e-6 and np.abs(result - response(field("random", 100), 4096)).max() < 1e-6
     # Forty sites and a generic field: single states are felt, and it says so.
-    found, error, num = adaptive_response(field("random", 40), J, tol=1e-12)
+    result, error, num = adaptive_response(field("random", 40), J, tol=1e-12)
     assert num == 16384 and error > 1e-12
 
 
@@ -327,7 +327,7 @@ def test_small_rings_are_summed_state_by_state(size, coupling):
     # Generic fields on few sites are where a smoothed sgn is worst: 3e-3 on 16 sites.
     ring = lf.stimuli.Ising(size, coupling=coupling)
     w = np.random.default_rng(size).normal(size=size)
-    found = ExactIsing().response(ring)(jnp.asarray(w))
-    np.testing.assert_allclose(found, enumerated_response(w, ring), atol=1e-13)
+    result = ExactIsing().response(ring)(jnp.asarray(w))
+    np.testing.assert_allclose(result, enumerated_response(w, ring), atol=1e-13)
     # A tie counts for nothing.
     np.testing.assert_allclose(ExactIsing().response(ring)(jnp.zeros(size)), 0, atol=1e-15)

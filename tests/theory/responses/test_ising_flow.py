@@ -53,5 +53,5 @@ def test_training_on_large_batches_comes_to_the_exact_bump():
     assert (gap <= 1).sum() >= 3
     np.testing.assert_allclose(exact.ipr[:, -1, 0], 0.8537, atol=1e-3)
     # In the last sixth it is at rest, and noise moves it about.
-    found = run.ipr[:, -3:, 0].ravel()
-    assert fits("0.853", found) and np.abs(found - 0.853).max() < 3 * 0.002
+    result = run.ipr[:, -3:, 0].ravel()
+    assert fits("0.853", result) and np.abs(result - 0.853).max() < 3 * 0.002

@@ -111,16 +111,16 @@ def test_jacobian(name):
     stimulus = LAWS[name]
     w = np.random.default_rng(2).normal(size=stimulus.size)
     response, slope = LinearResponse().response(stimulus), LinearResponse().slope_of(stimulus)
-    found = response_jacobian(slope, stimulus.covariance_matrix(), w)
+    result = response_jacobian(slope, stimulus.covariance_matrix(), w)
     step, moves = 1e-3, jnp.asarray(1e-3 * np.eye(stimulus.size))
     near, far = (
         jax.vmap(lambda d, n=n: response(w + n * d) - response(w - n * d), out_axes=1)(moves)
         for n in (1, 2)
     )
-    np.testing.assert_allclose(found, (8 * near - far) / (12 * step), atol=1e-10)
-    np.testing.assert_allclose(found, jax.jacobian(response)(jnp.asarray(w)), atol=1e-13)
-    np.testing.assert_allclose(found, found.T, atol=1e-15)
-    np.testing.assert_allclose(found @ w, 0, atol=1e-13)
+    np.testing.assert_allclose(result, (8 * near - far) / (12 * step), atol=1e-10)
+    np.testing.assert_allclose(result, jax.jacobian(response)(jnp.asarray(w)), atol=1e-13)
+    np.testing.assert_allclose(result, result.T, atol=1e-15)
+    np.testing.assert_allclose(result @ w, 0, atol=1e-13)
 
 
 def test_covariance_alone():
@@ -134,9 +134,9 @@ def test_covariance_alone():
         lf.stimuli.BlockPulse(12),
         LAWS["t3"],
     ):
-        found = LinearResponse(slope="gaussian").response(stimulus)(w)
+        result = LinearResponse(slope="gaussian").response(stimulus)(w)
         np.testing.assert_allclose(
-            found, LinearResponse().response(stimulus.gaussian_clone())(w), atol=1e-14
+            result, LinearResponse().response(stimulus.gaussian_clone())(w), atol=1e-14
         )
     assert lf.from_json(LinearResponse(slope="gaussian").to_json()).slope == "gaussian"
 
@@ -170,18 +170,18 @@ def test_loss_and_gradient_against_draws(make, key):
     w = 0.3 * np.random.default_rng(4).normal(size=12)
     flow = LinearResponse().flow(task, NEURON)
     loss, gradient = flow({"weights": jnp.asarray(w)[None, :]})
-    found, spread = np.zeros(13), np.zeros(13)
+    actual, spread = np.zeros(13), np.zeros(13)
     for stimulus, each, label, prior in zip(
         classes, jax.random.split(key), (0.5, 2), (0.3, 0.7), strict=True
     ):
         x = drawn(stimulus, each)
         off = np.maximum(x @ w, 0) - label
         values = np.column_stack([off**2, 2 * (off * (x @ w >= 0))[:, None] * x])
-        found += prior * values.mean(axis=0)
+        actual += prior * values.mean(axis=0)
         spread += prior**2 * values.var(axis=0) / len(x)
     expected = np.append(float(loss), gradient["weights"][0])
-    assert np.abs((found - expected) / np.sqrt(spread)).max() < SIGMAS
-    assert np.abs((found - expected * 0.97) / np.sqrt(spread)).max() > SIGMAS
+    assert np.abs((actual - expected) / np.sqrt(spread)).max() < SIGMAS
+    assert np.abs((actual - expected * 0.97) / np.sqrt(spread)).max() > SIGMAS
     by_jax = jax.grad(lambda w: flow({"weights": w[None, :]})[0])(jnp.asarray(w))
     np.testing.assert_allclose(by_jax, gradient["weights"][0], atol=1e-14)
 
@@ -194,9 +194,9 @@ def test_conventions():
     s1 = math.sqrt(w @ sigma1 @ w)
     paper = sigma1 @ w / (math.sqrt(2 * math.pi) * s1) - 0.5 * (sigma0 + sigma1) @ w
     notes = -0.25 * (sigma0 + (1 - math.sqrt(2 / math.pi) / s1) * sigma1) @ w
-    found = np.asarray(velocity(task)(jnp.asarray(w)))
-    np.testing.assert_allclose(found, paper, atol=1e-14)
-    np.testing.assert_allclose(found / 2, notes, atol=1e-14)
+    result = np.asarray(velocity(task)(jnp.asarray(w)))
+    np.testing.assert_allclose(result, paper, atol=1e-14)
+    np.testing.assert_allclose(result / 2, notes, atol=1e-14)
     # The paper's C.1 prints +2E[Y 1 X]; notes 002 (4) have ½f − ½(Σ₀ + Σ₁)w, which is neither
     # convention; notes 004 (145)–(147) have −2√(2/π) Σ₁w/s₁, which would shrink to nothing.
     f = sigma1 @ w / (math.sqrt(2 * math.pi) * s1)

@@ -100,8 +100,8 @@ def test_rates_are_the_jacobians(name):
     )
     waves = sinusoids(task)
     labelled = [
-        one.covariance_matrix()
-        for one, label in zip(task.stimuli, task.targets()[:, 0], strict=True)
+        stimulus.covariance_matrix()
+        for stimulus, label in zip(task.stimuli, task.targets()[:, 0], strict=True)
         if label
     ]
     for wave in (waves[0], waves[1], waves[len(waves) // 2], waves[-1]):
@@ -109,7 +109,7 @@ def test_rates_are_the_jacobians(name):
         # Small beside √(wᵀΣ₁w), so that the curvature does not show: on a saddle of little power
         # that is short.
         step = 1e-5 * math.sqrt(
-            min(w @ one @ w / np.linalg.eigvalsh(one).max() for one in labelled)
+            min(w @ matrix @ w / np.linalg.eigvalsh(matrix).max() for matrix in labelled)
         )
         differences = (
             np.asarray(slopes(jnp.asarray(w), jnp.asarray(step * np.eye(task.size)))) / step
@@ -133,8 +133,8 @@ def test_a_push_that_outweighs_every_pull_leaves_nothing():
     """
     ratios = [wave.ratio for wave in sinusoids(gaussians((1, 2)))]
     for eta in (0.5, 1.0, 1.3):
-        found = sinusoids(gaussians((1, 2), labels=(-eta, 1)))
-        assert [wave.ratio for wave in found] == pytest.approx(
+        waves = sinusoids(gaussians((1, 2), labels=(-eta, 1)))
+        assert [wave.ratio for wave in waves] == pytest.approx(
             [r for r in ratios if r < eta**-2], rel=1e-12
         )
     most = ratios[0] ** -0.5
@@ -216,8 +216,8 @@ def test_notes_001_25_is_no_steady_state():
         (math.sqrt(2 / math.pi) / (lambda0 + lambda1), -0.139),
         (2 / math.pi * lambda1 / (lambda0 + lambda1) ** 2, 0.0),
     ):
-        found = unit @ np.asarray(velocity(task)(jnp.asarray(math.sqrt(square) * unit))) / 2
-        assert found == pytest.approx(left, abs=5e-4 if left else 1e-15)
+        result = unit @ np.asarray(velocity(task)(jnp.asarray(math.sqrt(square) * unit))) / 2
+        assert result == pytest.approx(left, abs=5e-4 if left else 1e-15)
     # (26)–(31) mean the length, not its square: ‖u‖_Λ₁ = √(2/π)/(1 + r).
     wave = sinusoids(task)[1]
     assert wave.norm * math.sqrt(lambda1) == pytest.approx(

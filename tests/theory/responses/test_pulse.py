@@ -35,17 +35,17 @@ PULSES = [
 
 def by_hand(stimulus):
     """Every draw of a SinglePulse on a ring and its probability, in loops."""
-    n, found = stimulus.shape[0], []
+    n, result = stimulus.shape[0], []
     lengths = range(stimulus.shortest, stimulus.longest + 1)
     for start, length in itertools.product(range(n), lengths):
         x = np.zeros(n)
         for step in range(length):
             x[(start + step) % n] = 1
         if stimulus.coding == "zero-one":
-            found.append((x, 1 / (n * len(lengths))))
+            result.append((x, 1 / (n * len(lengths))))
         else:
-            found += [(sign * (2 * x - 1), 0.5 / (n * len(lengths))) for sign in (1, -1)]
-    return found
+            result += [(sign * (2 * x - 1), 0.5 / (n * len(lengths))) for sign in (1, -1)]
+    return result
 
 
 # -- atoms -----------------------------------------------------------------------------------------
@@ -72,9 +72,9 @@ def test_atoms_are_those_of_a_loop(stimulus):
             total[tuple(x)] = total.get(tuple(x), 0) + p
         return total
 
-    found, expected = tally(zip(*stimulus.atoms(), strict=True)), tally(by_hand(stimulus))
-    assert found.keys() == expected.keys()
-    assert all(found[x] == pytest.approx(expected[x], abs=1e-14) for x in expected)
+    actual, expected = tally(zip(*stimulus.atoms(), strict=True)), tally(by_hand(stimulus))
+    assert actual.keys() == expected.keys()
+    assert all(actual[x] == pytest.approx(expected[x], abs=1e-14) for x in expected)
 
 
 @pytest.mark.parametrize("stimulus", PULSES, ids=repr)
@@ -232,7 +232,7 @@ def test_loss_and_gradient_against_draws(name, key):
         return task.sample_loss(network.apply(params, x, task.outputs), target)
 
     each = jax.jit(jax.vmap(jax.value_and_grad(one), (None, 0, None)))
-    found, error = 0.0, 0.0
+    actual, error = 0.0, 0.0
     keys = jax.random.split(key, len(task.stimuli))
     for stimulus, prior, target, each_key in zip(
         task.stimuli, task.priors, task.targets(), keys, strict=True
@@ -242,14 +242,14 @@ def test_loss_and_gradient_against_draws(name, key):
         values = np.column_stack(
             [losses] + [np.reshape(gradients[part], (len(x), -1)) for part in sorted(params)]
         )
-        found = found + prior * values.mean(axis=0)
+        actual = actual + prior * values.mean(axis=0)
         error = error + prior**2 * values.var(axis=0) / len(x)
     loss, gradient = ExactPulse().flow(task, network)(params)
     free = task.replace(l1=0, l2=0)
     bare_loss, bare = ExactPulse().flow(free, network)(params)
     expected = np.append(float(bare_loss), flat(bare))
-    assert np.abs((found - expected) / np.sqrt(error + 1e-24)).max() < SIGMAS
-    assert np.abs((found - 1.2 * expected) / np.sqrt(error + 1e-24)).max() > SIGMAS
+    assert np.abs((actual - expected) / np.sqrt(error + 1e-24)).max() < SIGMAS
+    assert np.abs((actual - 1.2 * expected) / np.sqrt(error + 1e-24)).max() > SIGMAS
     w = np.asarray(params["weights"])
     assert float(loss - bare_loss) == pytest.approx(
         task.l1 * np.abs(w).sum() + task.l2 * (w**2).sum(), abs=1e-12

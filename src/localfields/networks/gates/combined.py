@@ -173,5 +173,5 @@ class Several(Gates):
     def half_spaces(self, shape: tuple[int, ...]) -> jax.Array | None:
         """Those of the parts, if all have them."""
         rows = [part.half_spaces(shape) for part in self.parts]
-        known = [row for row in rows if row is not None]
-        return jnp.concatenate(known) if len(known) == len(rows) else None
+        directions = [row for row in rows if row is not None]
+        return jnp.concatenate(directions) if len(directions) == len(rows) else None

@@ -119,8 +119,8 @@ class StimulusCheck:
             f"{stimulus!r}, {self.num} samples",
             f"    {'':38s}{'measured':>18s}{'z':>9s}  declared",
             *(
-                f"{name:4s}{text:38s}{m!s:>18s}{m.z:9.3g}  {known}"
-                for name, text, m, known in table
+                f"{name:4s}{text:38s}{m!s:>18s}{m.z:9.3g}  {statement}"
+                for name, text, m, statement in table
             ),
         ]
         if self.contradicted:
@@ -324,16 +324,18 @@ class _ConditionalMoments:
         means, spreads = means * weights[..., None], spreads * weights[..., None, None]
         columns = self.columns
         linear = np.mean(np.sum(columns**2, axis=1) / columns[:, 0])
-        square, left = mean_square(means, (0, 1))
+        square, left_out = mean_square(means, (0, 1))
         rows = np.full((2, math.prod(self.shape)), np.nan)
-        rows[:, self.steps] = signed_root(square, jackknife(left)) / math.sqrt(columns[:, 0].mean())
+        rows[:, self.steps] = signed_root(square, jackknife(left_out)) / math.sqrt(
+            columns[:, 0].mean()
+        )
         constant = np.mean(np.sum(self.forms**2, axis=(1, 2)))
-        square2, left2 = mean_square(spreads, (0, 1, 2, 3))
+        square2, left_out2 = mean_square(spreads, (0, 1, 2, 3))
         return {
-            "conditional_mean": _distance(square.sum() / linear, left.sum(axis=1) / linear),
+            "conditional_mean": _distance(square.sum() / linear, left_out.sum(axis=1) / linear),
             "mean_by_site": rows[0].reshape(self.shape),
             "mean_by_site_error": rows[1].reshape(self.shape),
-            "conditional_covariance": _distance(square2 / constant, left2 / constant),
+            "conditional_covariance": _distance(square2 / constant, left_out2 / constant),
         }
 
 
@@ -363,7 +365,7 @@ def _binned_moments(
     return jax.lax.map(of_site, (rest, which))
 
 
-def _distance(square: Any, left: np.ndarray) -> Measured:
-    spread = float(jackknife(left))
+def _distance(square: Any, left_out: np.ndarray) -> Measured:
+    spread = float(jackknife(left_out))
     value, error = signed_root(float(square), spread).tolist()
     return Measured(value, error, float(square) / spread if spread > 0 else 0.0)

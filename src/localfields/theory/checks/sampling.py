@@ -68,16 +68,16 @@ def mean_square(parts: np.ndarray, axes: tuple[int, ...]) -> tuple[Any, np.ndarr
     groups = len(parts)
     total, own = parts.sum(axis=0, dtype=np.float64), (parts.astype(np.float64) ** 2).sum(axis=0)
     square = (total**2 - own).sum(axis=axes) / (groups * (groups - 1))
-    left = [
+    left_out = [
         ((total - p) ** 2 - (own - p**2)).sum(axis=axes) / ((groups - 1) * (groups - 2))
         for p in parts
     ]
-    return square, np.array(left)
+    return square, np.array(left_out)
 
 
-def jackknife(left: np.ndarray) -> Any:
+def jackknife(left_out: np.ndarray) -> Any:
     """Standard error from the values with each group left out, (group, …)."""
-    return np.sqrt((len(left) - 1) * left.var(axis=0))
+    return np.sqrt((len(left_out) - 1) * left_out.var(axis=0))
 
 
 def signed_root(square: Any, error: Any) -> np.ndarray:

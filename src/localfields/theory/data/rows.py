@@ -172,28 +172,29 @@ class Flatness:
 def flatness(measured: Measurements, heavy: bool) -> Flatness:
     """Compare the kinds of directions by Hotelling's test on leave-one-out values."""
     value = measured.flatness(measured.ones, heavy)
-    left = np.stack([measured.flatness(weights, heavy) for weights in leave_one_out()])
+    left_out = np.stack([measured.flatness(weights, heavy) for weights in leave_one_out()])
     kinds = tuple(measured.kinds[k] for k in measured.present)
-    relative = left - left.mean(axis=1, keepdims=True)
+    relative = left_out - left_out.mean(axis=1, keepdims=True)
     # Of a normal Z, E|Z|/(E√|Z|)² and E|Z|/√E[Z²].
     normal = (
         math.log(math.sqrt(math.pi) / math.gamma(0.75) ** 2)
         if heavy
         else 0.5 * math.log(2 / math.pi)
     )
-    contrast = left[:, kinds.index("site")] - left[:, kinds.index("random")]
+    contrast = left_out[:, kinds.index("site")] - left_out[:, kinds.index("random")]
     error = float(jackknife(contrast))
     power = abs(value[kinds.index("site")] - normal) / error if error > 0 else math.inf
-    p = hotelling(value[1:] - value[:1], left[:, 1:] - left[:, :1])
+    p = hotelling(value[1:] - value[:1], left_out[:, 1:] - left_out[:, :1])
     return Flatness(kinds, value - value.mean(), jackknife(relative), p, power)
 
 
-def hotelling(value: np.ndarray, left: np.ndarray) -> float:
+def hotelling(value: np.ndarray, left_out: np.ndarray) -> float:
     """p-value that numbers are all zero, from their leave-one-out values, (group, number)."""
     from scipy.stats import f  # late: it takes longer to import than the rest of the package
 
-    groups, num = left.shape
-    spread = (groups - 1) / groups * (left - left.mean(axis=0)).T @ (left - left.mean(axis=0))
+    groups, num = left_out.shape
+    centered = left_out - left_out.mean(axis=0)
+    spread = (groups - 1) / groups * centered.T @ centered
     scale = np.sqrt(np.maximum(np.diag(spread), np.finfo(float).tiny))
     inverse = np.linalg.pinv(spread / np.outer(scale, scale), rcond=1e-9, hermitian=True)
     square = float((value / scale) @ inverse @ (value / scale))
@@ -228,8 +229,8 @@ def ising_p(measured: Measurements) -> float:
 
     if math.isnan(ising_coupling(measured.row(measured.ones))):
         return 0.0
-    left = np.stack([deviation(weights) for weights in leave_one_out()])
-    return hotelling(deviation(measured.ones), left) if np.isfinite(left).all() else 0.0
+    left_out = np.stack([deviation(weights) for weights in leave_one_out()])
+    return hotelling(deviation(measured.ones), left_out) if np.isfinite(left_out).all() else 0.0
 
 
 def hill(values: np.ndarray) -> tuple[float, float]:

@@ -126,13 +126,15 @@ class GatedSolution:
         def without(part: np.ndarray, group: int) -> np.ndarray:
             return part[0] if len(part) == 1 else np.delete(part, group, axis=0).mean(axis=0)
 
-        left = []
+        left_out = []
         for group in range(count):
             second, first = (without(part, group) for part in self.groups)
-            left.append(_limit_loss(second, first, self.constant, ridge))
+            left_out.append(_limit_loss(second, first, self.constant, ridge))
         # Fitting the noise of b lowers the loss, by about (number of weights)/(number of samples);
         # the jackknife corrects for it.
-        return count * loss - (count - 1) * float(np.mean(left)), float(jackknife(np.array(left)))
+        return count * loss - (count - 1) * float(np.mean(left_out)), float(
+            jackknife(np.array(left_out))
+        )
 
     @property
     def limiting_loss(self) -> float:
@@ -314,14 +316,14 @@ class GatedFlow(Theory):
         reason = not_mse(name, task) or not_single(name, network) or too_large(gates, task.size)
         if reason:
             return not_covered(reason)
-        known = [
+        exact = [
             is_known(stimulus, gates, pulls=bool(label))
             for stimulus, label in zip(task.stimuli, labels, strict=True)
         ]
-        if not all(second for _, second in known):
+        if not all(second for _, second in exact):
             if reason := too_large(gates, task.size, measured=True):
                 return not_covered(reason)
-        return Coverage(True, exact=all(first and second for first, second in known))
+        return Coverage(True, exact=all(first and second for first, second in exact))
 
     def flow(self, task: Discrimination, network: Network) -> Flow:
         """Loss and gradient from the moments of the gated inputs."""

@@ -110,9 +110,9 @@ def erf_pair(
 
 def erf_crossed(q11: Any, q22: Any, q12: Any, b: Any, c: Any) -> tuple[jax.Array, jax.Array]:
     """E[σ′(S + b) σ(T + c)] and E[σ′(S + b) σ′(T + c)]."""
-    left = 1 + q22 - q12**2 / (1 + q11)
+    slack = 1 + q22 - q12**2 / (1 + q11)
     first = erf_slope(q11, b) * jax.scipy.special.erf(
-        (c - b * q12 / (1 + q11)) / jnp.sqrt(2 * left)
+        (c - b * q12 / (1 + q11)) / jnp.sqrt(2 * slack)
     )
     volume = (1 + q11) * (1 + q22) - q12**2
     square = ((1 + q22) * b**2 + (1 + q11) * c**2 - 2 * q12 * b * c) / volume
