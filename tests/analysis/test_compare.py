@@ -1,5 +1,5 @@
-"""Comparisons: hand-made trajectories with known answers, mistakes told, pictures that show what
-was counted.
+"""Comparisons: hand-made trajectories with known answers, reported mistakes, pictures that show
+what was counted.
 """
 
 import dataclasses
@@ -438,7 +438,7 @@ def without_weights():
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
         (
             made(np.ones((3, 2, 1, 8)), [0, 1]),
@@ -468,12 +468,12 @@ def without_weights():
         ),
     ],
 )
-def test_what_cannot_be_compared_is_refused(other, told):
+def test_what_cannot_be_compared_is_refused(other, message):
     with pytest.raises(lf.InputError) as error:
         compare(GOOD, other)
-    assert re.match(told if told.startswith(("The", "Rec")) else f".*{told}", str(error.value)), (
-        str(error.value)
-    )
+    assert re.match(
+        message if message.startswith(("The", "Rec")) else f".*{message}", str(error.value)
+    ), str(error.value)
     with pytest.raises(lf.InputError):
         compare(other, GOOD)
 

@@ -306,7 +306,7 @@ def test_fields_that_are_zero_or_gone():
 
 
 @pytest.mark.parametrize(
-    "run, options, told",
+    "run, options, message",
     [
         (run_of(fields()), {"reference": "last"}, "reference"),
         (run_of(fields(shape=(12,))), {}, "fields are on"),
@@ -316,9 +316,9 @@ def test_fields_that_are_zero_or_gone():
         (run_of(fields()), {"num": -1}, "num"),
     ],
 )
-def test_refusals(run, options, told):
+def test_refusals(run, options, message):
     task = lf.Discrimination(Ising(10, coupling=0.3), Ising(10, coupling=0.9))
-    with pytest.raises(lf.InputError, match=told):
+    with pytest.raises(lf.InputError, match=message):
         gates_along(run, task, **options)
 
 

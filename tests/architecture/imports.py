@@ -137,18 +137,18 @@ def homeless(modules: Mapping[str, str]) -> list[str]:
 
 def upward(modules: Mapping[str, str]) -> list[str]:
     """Imports that do not go down, told in a line each."""
-    told = []
+    violations = []
     for imported in imports(modules):
-        here, there = room_of(imported.source), room_of(imported.target)
-        if here == there or not there:
+        source, target = room_of(imported.source), room_of(imported.target)
+        if source == target or not target:
             continue
         mine, other = layer_of(imported.source), layer_of(imported.target)
         down = mine is not None and other is not None and other < mine
-        if not (down or mine == other == 0 or (here, there) in NEIGHBORS):
-            told.append(
+        if not (down or mine == other == 0 or (source, target) in NEIGHBORS):
+            violations.append(
                 f"{imported.source}, line {imported.line}, imports {imported.target}: layer {mine} may not import layer {other}"
             )
-    return told
+    return violations
 
 
 def cycle(modules: Mapping[str, str]) -> list[str]:

@@ -58,7 +58,7 @@ def test_every_argument_that_is_described_exists():
         section = re.search(r"\nArgs:\n((?:    .*\n?|\n)+)", inspect.getdoc(value) or "")
         if section is None:
             continue
-        told = set(re.findall(r"^    \*{0,2}(\w+):", section[1], re.MULTILINE))
+        documented = set(re.findall(r"^    \*{0,2}(\w+):", section[1], re.MULTILINE))
         known = set(inspect.signature(value).parameters)
-        assert told <= known, f"{name} describes {told - known}"
-        assert known - told <= {"self"}, f"{name} does not describe {known - told}"
+        assert documented <= known, f"{name} describes {documented - known}"
+        assert known - documented <= {"self"}, f"{name} does not describe {known - documented}"

@@ -174,10 +174,10 @@ def read_python(text, place):
 def run_doctest(block, place, names):
     test = doctest.DocTestParser().get_doctest(block.text, {}, place, place, block.line)
     test.globs = names
-    told = []
+    problems = []
     runner = doctest.DocTestRunner(optionflags=FLAGS)
-    runner.run(test, out=told.append, clear_globs=False)
-    assert not runner.failures, "".join(told)
+    runner.run(test, out=problems.append, clear_globs=False)
+    assert not runner.failures, "".join(problems)
 
 
 def commands(text):
@@ -200,8 +200,8 @@ def run_command(line, shown, place):
     )
     printed = call(words[1:], place)
     if shown.strip():
-        told = f"{place}: {line}\nprints\n{printed}\nand not\n{shown}"
-        assert doctest.OutputChecker().check_output(shown, printed, FLAGS), told
+        problem = f"{place}: {line}\nprints\n{printed}\nand not\n{shown}"
+        assert doctest.OutputChecker().check_output(shown, printed, FLAGS), problem
 
 
 def read_command(line, place, monkeypatch):

@@ -63,8 +63,8 @@ def indicator_once():
         np.zeros(8), SIGMA1, 200_000, method="cholesky"
     )
     s, t = draws @ PAIR[0], draws @ PAIR[1]
-    each = ((s > 0) * np.maximum(t, 0))[:, None] * draws
-    mean, error = each.mean(axis=0), each.std(axis=0) / math.sqrt(len(draws))
+    products = ((s > 0) * np.maximum(t, 0))[:, None] * draws
+    mean, error = products.mean(axis=0), products.std(axis=0) / math.sqrt(len(draws))
     seen = SIGMA1 @ np.stack(PAIR).T
     weights = np.linalg.solve(np.stack(PAIR) @ seen, np.eye(2))
     both = quadrant(*Q, 0, 0)
@@ -388,8 +388,8 @@ def second_moment():
         np.zeros(8), SIGMA1, 100_000, method="cholesky"
     )
     draws = draws[draws @ w > 0]
-    each = draws[:, :, None] * draws[:, None, :]
-    mean, error = each.mean(axis=0), each.std(axis=0) / math.sqrt(len(draws))
+    products = draws[:, :, None] * draws[:, None, :]
+    mean, error = products.mean(axis=0), products.std(axis=0) / math.sqrt(len(draws))
     a = np.eye(8) - np.outer(SIGMA1 @ w, w) / (w @ SIGMA1 @ w)
     sigmas = [float(np.abs((value - mean) / error).max()) for value in (a @ SIGMA1 @ a.T, SIGMA1)]
     return Measured("largest deviation of an entry, 100 000 Gaussian draws", *sigmas, 5.0, "σ")

@@ -87,8 +87,8 @@ def test_fields_and_ratios_are_those_of_their_row_and_column(results):
             values = ipr(run.final.reshape(-1, size))
             share = (values > threshold).mean()
             assert share == float(local)
-            said = f"IPR {np.median(values):.2f}, {100 * share:.0f} % localized"
-            assert ax.get_title() == said
+            text = f"IPR {np.median(values):.2f}, {100 * share:.0f} % localized"
+            assert ax.get_title() == text
             color = ORANGE if local else BLUE
             assert is_color(ax.title.get_color(), color)
             points, colors = dots(below.collections[row])

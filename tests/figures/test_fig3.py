@@ -120,10 +120,10 @@ def test_flows_are_those_of_the_first_start(results, figure):
             np.testing.assert_allclose(fields, run.weights[0, :, 0], err_msg=f"{name}: {kind}")
             np.testing.assert_allclose(times, run.times)
             assert until == pytest.approx(run.times[-1])
-            said = f"IPR {ipr(run.weights[0, -1, 0]):.2f}"
+            text = f"IPR {ipr(run.weights[0, -1, 0]):.2f}"
             if name == "Ising":
-                said += f", peak at {np.abs(run.weights[0, -1, 0]).argmax()}"
-            assert words(ax) == [said]
+                text += f", peak at {np.abs(run.weights[0, -1, 0]).argmax()}"
+            assert words(ax) == [text]
         assert len({ax.get_ylim() for ax in row[2:]}) == 1  # one scale for the row
     assert "batch 20" in FIGURE.setting("tiny") and "orbit" in FIGURE.setting("paper")
 

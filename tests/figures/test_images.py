@@ -96,8 +96,8 @@ def test_columns_show_their_classes_and_their_law(grid):
         )
         assert columns_of(grid[0, column], (6, 6)) == 3  # label 0 above label 1
         kurtosis = [stimulus.marginal().excess_kurtosis for stimulus in stimuli]
-        said = dict.fromkeys(f"{value:.2f}".replace("-", "−") for value in kurtosis)
-        assert grid[1, column].get_title() == f"excess kurtosis {', '.join(said)}"
+        texts = dict.fromkeys(f"{value:.2f}".replace("-", "−") for value in kurtosis)
+        assert grid[1, column].get_title() == f"excess kurtosis {', '.join(texts)}"
     assert [words(ax)[-1] for ax in grid[:6, 0]] == ["classes", "marginal", *METHODS]
 
 
@@ -188,7 +188,7 @@ def test_fields_on_pixels_are_seen_through_the_filter(results):
     """⟨w, Fx⟩ = ⟨Fw, x⟩: what acts on the pixels, by the matrix of the filter."""
     fields = results[f"{NEURON}, {CENTERED}"].final.reshape(-1, 36)
     matrix = RETINA.fit(fields, (6, 6))(np.eye(36))
-    there = (fields @ matrix.T).reshape(-1, 6, 6)
-    np.testing.assert_array_equal(lobes(results, NEURON, CENTERED)[1], subfields(there, axes=2))
+    filtered = (fields @ matrix.T).reshape(-1, 6, 6)
+    np.testing.assert_array_equal(lobes(results, NEURON, CENTERED)[1], subfields(filtered, axes=2))
     plain = lobes(results, NEURON, PLAIN)
     np.testing.assert_array_equal(plain[0], plain[1])

@@ -136,9 +136,9 @@ def test_interrupted_and_called_again(tmp_path):
     with pytest.raises(Interrupted):
         make(TOY, "tiny", store, tmp_path, tell)
     assert store.digests() == [] and not (tmp_path / "toy.png").exists()
-    made = make(TOY, "tiny", store, tmp_path, tell)
+    record = make(TOY, "tiny", store, tmp_path, tell)
     assert calls[-1] == ("drawing", 1.0)
-    np.testing.assert_array_equal(store.load(made.runs["first"]).weights, whole.weights)
+    np.testing.assert_array_equal(store.load(record.runs["first"]).weights, whole.weights)
 
 
 @pytest.mark.parametrize(("scale", "verdict"), [("paper", "differs"), ("tiny", "not comparable")])
@@ -175,9 +175,9 @@ def test_figures_made_before_stay_in_the_report(tmp_path, figures, capsys, no_tr
     assert "1 of 2 published" in reproduce("toy")  # the other is T1, on time
     out = reproduce("other")
     assert "2 of 3 published" in out and "other: " in out and "toy: " not in out
-    made = read_records(tmp_path / "out")
-    assert list(made) == ["other", "toy"]
-    assert [claim.id for claim in ledger(made.values())] == ["X2", "X1", "T1"]
+    records = read_records(tmp_path / "out")
+    assert list(records) == ["other", "toy"]
+    assert [claim.id for claim in ledger(records.values())] == ["X2", "X1", "T1"]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("<img ") == 2 and page.count("scale tiny") == 2
 
@@ -214,10 +214,10 @@ def test_notes_are_made_when_asked_for(tmp_path, figures, capsys):
     assert "Smaller than the note's" in page.replace("&#x27;", "'")
 
     assert "1 of 2 published" in reproduce("toy")
-    made = read_records(tmp_path)
-    assert list(made) == ["toy", "notes/toy"]  # what was made before stays
-    assert [question.id for question in questions_of(made.values())] == ["Q1"]
-    assert [record.id for record in ledger(made.values())] == [
+    records = read_records(tmp_path)
+    assert list(records) == ["toy", "notes/toy"]  # what was made before stays
+    assert [question.id for question in questions_of(records.values())] == ["Q1"]
+    assert [record.id for record in ledger(records.values())] == [
         "X1",
         "T1",
     ]  # notes are no part of the paper's time
@@ -248,11 +248,11 @@ def test_the_paper_alone_unless_asked(tmp_path, figures, capsys):
 
 
 def test_a_ledger_without_questions_is_read(tmp_path):
-    made = make(TOY, "tiny", Store(tmp_path / "runs"), tmp_path)
-    plain = dataclasses.asdict(made)
+    record = make(TOY, "tiny", Store(tmp_path / "runs"), tmp_path)
+    plain = dataclasses.asdict(record)
     del plain["questions"]
     (tmp_path / "claims.json").write_text(json.dumps({"figures": [plain]}))
-    assert read_records(tmp_path) == {"toy": made}
+    assert read_records(tmp_path) == {"toy": record}
 
 
 def test_interrupting_the_command(tmp_path, figures, capsys, monkeypatch):
@@ -282,9 +282,9 @@ def test_a_figure_of_another_scale_is_made_again(tmp_path):
     bare = dataclasses.replace(
         TOY, draw=lambda results: Figure(), claims=none, experiments=no_experiments
     )
-    made = {"toy": make(bare, "quick", Store(tmp_path / "runs"), tmp_path)}
-    assert is_current(bare, "quick", tmp_path, made) and not is_current(
-        bare, "paper", tmp_path, made
+    records = {"toy": make(bare, "quick", Store(tmp_path / "runs"), tmp_path)}
+    assert is_current(bare, "quick", tmp_path, records) and not is_current(
+        bare, "paper", tmp_path, records
     )
 
 
@@ -298,23 +298,23 @@ def test_an_unreadable_ledger_is_started_anew(tmp_path, text):
 
 
 def test_what_a_single_run_takes(tmp_path):
-    made = make(TOY, "paper", Store(tmp_path / "runs"), tmp_path)
+    record = make(TOY, "paper", Store(tmp_path / "runs"), tmp_path)
     for minutes, members, words, result in (
         (0.5, 2, "at most 0.5 minutes, of 2 runs together", "differs"),
         (30, 1, "at most 30.0 minutes, of a single run", "reproduced"),
         (90, 1, "at most 90.0 minutes, of a single run", "differs"),
     ):
-        claim = ledger([dataclasses.replace(made, slowest=(60.0 * minutes, members))])[-1]
+        claim = ledger([dataclasses.replace(record, slowest=(60.0 * minutes, members))])[-1]
         assert (claim.id, claim.measured, claim.verdict) == ("T1", words, result)
         assert claim.reason.startswith("Faster") == (minutes < 10)
-    smaller = ledger([dataclasses.replace(made, scale="quick")])[-1]
+    smaller = ledger([dataclasses.replace(record, scale="quick")])[-1]
     assert (smaller.id, smaller.verdict) == ("T1", "not comparable")
 
 
 def test_rows_of_our_own_are_not_counted(tmp_path):
-    made = make(TOY, "tiny", Store(tmp_path / "runs"), tmp_path)
-    ours = dataclasses.replace(made.claims[0], id="X3", published="not published")
-    assert summary([*made.claims, ours]).startswith("1 of 1 published")
+    record = make(TOY, "tiny", Store(tmp_path / "runs"), tmp_path)
+    ours = dataclasses.replace(record.claims[0], id="X3", published="not published")
+    assert summary([*record.claims, ours]).startswith("1 of 1 published")
 
 
 def test_numbers_in_print():

@@ -121,8 +121,8 @@ def test_flips_between_records(known, grid):
             error = np.sqrt(expected * (100 - expected) / 200)
             assert (np.abs(drawn - expected) < 5 * error).all()
             assert (np.abs(drawn - (100 - expected)) > 5 * error)[:-1].all()
-        (said,) = (text.get_text() for text in ax.texts)
-        assert said == f"{name}: gain {GAINS[name]:g}"
+        (text,) = (text.get_text() for text in ax.texts)
+        assert text == f"{name}: gain {GAINS[name]:g}"
 
 
 def cosines(known, record):

@@ -76,9 +76,9 @@ def test_training_is_compared_with_the_closed_form(results):
 def test_the_flat_wave_wins_from_the_first_fields(results):
     assert "here of 0 cycles" in rows(results)["GAU2"].answer
     flat = dataclasses.replace(results[TRAINED], initial=np.ones_like(results[TRAINED].initial))
-    told = rows(Results("tiny", {**results.runs, TRAINED: flat}))["GAU2"].measured
-    assert told.startswith("90 % of ‖w‖² from flow time 0 ± 0 on")
-    assert f"predicted {length_of_flat():.4f}" in told
+    measured = rows(Results("tiny", {**results.runs, TRAINED: flat}))["GAU2"].measured
+    assert measured.startswith("90 % of ‖w‖² from flow time 0 ± 0 on")
+    assert f"predicted {length_of_flat():.4f}" in measured
 
 
 def test_fields_are_drawn_trained_and_from_the_closed_form(results, figure):

@@ -106,10 +106,10 @@ def test_tiling_against_crowding(results):
 
 
 def test_first_fields_foretell_biases(results):
-    told = rows(
+    altered_rows = rows(
         with_committee(results, np.concatenate([BUMPS, FAST]), BIASES, np.concatenate([SLOW, FAST]))
     )
-    assert "erf: 100 ± 0 % of the final signs" in told["POP5"].measured
+    assert "erf: 100 ± 0 % of the final signs" in altered_rows["POP5"].measured
     wrong = rows(
         with_committee(
             results, np.concatenate([BUMPS, FAST]), -BIASES, np.concatenate([SLOW, FAST])

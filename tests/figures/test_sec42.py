@@ -115,8 +115,8 @@ def test_sites_are_drawn_by_how_far_they_are_apart(panels):
     titles = ("eq. (5), Taylor φ", "ours: eq. (5), exact φ", "ours: exact flow")
     titles += ("ours: training, other data",)
     for ax, name, title in zip(panels[0], list(PREDICTED_AT)[:4], titles, strict=True):
-        there = np.array(PREDICTED_AT[name])
-        apart = on_ring(TRAINED_AT, there)
+        predicted = np.array(PREDICTED_AT[name])
+        apart = on_ring(TRAINED_AT, predicted)
         for mark, color, fill, which in (
             ("o", BLUE, BLUE, apart == 0),
             ("o", BLUE, "white", apart == 1),
@@ -130,7 +130,7 @@ def test_sites_are_drawn_by_how_far_they_are_apart(panels):
             ]
             assert len(result) == which.any()
             for points in result:
-                np.testing.assert_array_equal(points, [TRAINED_AT[which], there[which]])
+                np.testing.assert_array_equal(points, [TRAINED_AT[which], predicted[which]])
         counted = f"{(apart == 0).sum()} of 5 on the same site, {(apart <= 1).sum()} within ±1"
         assert ax.get_title() == f"{title}\n{counted}"
         assert ax.get_xlabel() == "site in training"

@@ -349,8 +349,8 @@ STATISTICS = {
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("name", SWEPT)
 def test_a_sweep_has_no_statistics(name, statistic):
-    told = r"^`(k|gain|separation|nu)` must be one number to take statistics of, got 2 values\. An array sweeps"
-    with pytest.raises(lf.InputError, match=told):
+    message = r"^`(k|gain|separation|nu)` must be one number to take statistics of, got 2 values\. An array sweeps"
+    with pytest.raises(lf.InputError, match=message):
         STATISTICS[statistic](SWEPT[name])
     assert np.isfinite(STATISTICS[statistic](member(SWEPT[name], 1))).all()
 

@@ -211,14 +211,14 @@ def numpy_loss(task, outputs, c):
     """Mean loss of a class, from outputs (…, num, outputs), written without the package."""
     target = task.targets()[c]
     if task.loss == "mse":
-        each = ((outputs - target) ** 2).sum(axis=-1)
+        losses = ((outputs - target) ** 2).sum(axis=-1)
     elif task.loss == "absolute":
-        each = np.abs(outputs - target).sum(axis=-1)
+        losses = np.abs(outputs - target).sum(axis=-1)
     elif len(target) == 1:
-        each = -scipy.special.log_expit((2 * target[0] - 1) * outputs[..., 0])
+        losses = -scipy.special.log_expit((2 * target[0] - 1) * outputs[..., 0])
     else:
-        each = -scipy.special.log_softmax(outputs, axis=-1)[..., np.argmax(target)]
-    return each.mean(axis=-1)
+        losses = -scipy.special.log_softmax(outputs, axis=-1)[..., np.argmax(target)]
+    return losses.mean(axis=-1)
 
 
 def preactivations(network, params, x):

@@ -92,8 +92,8 @@ def test_ratios_and_onsets_of_both(pair, panels):
         ((marks, heights),) = (one for one in lines(ax, color) if len(one[0]) == 5)
         np.testing.assert_allclose(marks, onsets)
         np.testing.assert_allclose(heights, 4 / 22)
-    said = [text.get_text().rpartition(", ")[2] for text in ax.get_legend().get_texts()]
-    assert said == [f"onset {3 + late:.3g}", f"onset {4 + late:.3g}"]
+    labels = [text.get_text().rpartition(", ")[2] for text in ax.get_legend().get_texts()]
+    assert labels == [f"onset {3 + late:.3g}", f"onset {4 + late:.3g}"]
 
 
 def test_peaks_of_the_first_are_across_and_those_of_the_second_up(panels):

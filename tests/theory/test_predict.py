@@ -21,10 +21,10 @@ STARTS = 4  # one number throughout: predictions of one theory then share a prog
 
 
 def task(cls, shape=(40,), labels="zero-one", **values):
-    each = [
+    numbers = [
         {name: v[c] if isinstance(v, tuple) else v for name, v in values.items()} for c in range(2)
     ]
-    return lf.Discrimination(*(cls(shape, **one) for one in each), labels=labels)
+    return lf.Discrimination(*(cls(shape, **one) for one in numbers), labels=labels)
 
 
 def predict(which, **more):

@@ -122,18 +122,18 @@ def test_without_x64_the_start_is_that_of_train_and_the_setting_stays():
         assert (found.initial == run.initial).all()
         print(*found.final.ravel().tolist())
     """
-    said = _fresh(code)
+    output = _fresh(code)
     start = np.asarray(
         jax.random.normal(jax.random.key(0), (1,))
     )  # x64 is on here: the draws are others
     assert start.dtype == np.float64
     with jax.enable_x64(False):
-        here = solve()
+        flow = solve()
         assert jnp.zeros(()).dtype == jnp.float32
     np.testing.assert_allclose(
-        here.final.ravel(), [float(word) for word in said.split()], rtol=1e-9
+        flow.final.ravel(), [float(word) for word in output.split()], rtol=1e-9
     )
-    assert here.final.dtype == np.float64
+    assert flow.final.dtype == np.float64
 
 
 def _fresh(code):

@@ -223,7 +223,7 @@ class Stimulus(Spec):
             # Every projection is distributed like a coordinate, up to scale.
             kurtosis = float(marginal.excess_kurtosis)
         elif marginal is not None and math.isinf(marginal.kurtosis):
-            kurtosis = math.inf
+            kurtosis = math.inf  # of a sum, too: one heavy tail is enough
         else:
             return None
         w = np.asarray(w, np.float64)
@@ -272,7 +272,7 @@ class Stimulus(Spec):
         from .gaussian import DenseGaussian, Gaussian
 
         covariance = self.covariance()
-        if covariance.shape != self.shape:
+        if covariance.shape != self.shape:  # a matrix: not translation invariant
             return DenseGaussian(
                 self.shape, covariance.reshape(self.size, self.size), offset=self.mean()
             )
@@ -301,7 +301,7 @@ def as_key(key: Any) -> Any:
         return make_key(int(key))
     if isinstance(key, jax.Array) and (
         (jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ())
-        or (key.shape == (2,) and key.dtype == jnp.uint32)
+        or (key.shape == (2,) and key.dtype == jnp.uint32)  # of `jax.random.PRNGKey`
     ):
         return key
     raise InputError(

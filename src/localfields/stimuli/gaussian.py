@@ -74,6 +74,7 @@ class GaussianCopula(Colored):
         """
         r = np.asarray(self.latent_correlation(), np.float64)
         z, weights = normal_rule()
+        # Factors, since 1 − r² loses digits near r = ±1; at ±1 itself the slope is as good as ∞.
         slope = r / np.sqrt(np.maximum(2 * (1 - r) * (1 + r), np.finfo(np.float64).tiny))
         weighted = weights * self.marginal().from_normal(z)
         return 0.5 * scipy.special.erf(slope[..., None] * z) @ weighted
@@ -86,7 +87,7 @@ class GaussianCopula(Colored):
     def gated_mean(self, w: np.ndarray) -> np.ndarray | None:
         """In the direction of a single site, from the latent correlation."""
         w = np.asarray(w, np.float64)
-        general = super().gated_mean(w)
+        general = super().gated_mean(w)  # of a Gaussian: in every direction
         if general is not None or not self.has_gated_mean(w):
             return general
         site = int(np.abs(w).argmax())
@@ -117,6 +118,7 @@ class GaussianCopula(Colored):
             if name in values:
                 raise InputError(f"`{name}` follows from the wanted correlation. Leave it out.")
         make: Any = cls  # every such class has shape, xi and kernel
+        # Any ξ would do: the marginal does not depend on it.
         marginal = make(shape=row.shape, xi=0.1, **values).marginal()
         return make(shape=row.shape, kernel=Given(latent_row(marginal, row)), **values)
 
@@ -139,6 +141,7 @@ class AbstractGaussian(Stimulus):
     @property
     def sign_symmetric(self) -> bool:
         """Unless it has a mean."""
+        # Of swept offsets not all are zero, and of a traced one nothing is known.
         return isinstance(self.offset, float) and self.offset == 0
 
     def mean(self) -> float:
@@ -311,6 +314,7 @@ class DenseGaussian(AbstractGaussian):
                 f"`matrix` has a negative eigenvalue, {values.min():.2g}. Set negative "
                 "eigenvalues to zero first."
             )
+        # The symmetric root: unlike Cholesky's, it exists for singular matrices.
         return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
 
     @property

@@ -498,7 +498,7 @@ def test_bad_records_are_nan():
 
 
 @pytest.mark.parametrize(
-    "call, told",
+    "call, message",
     [
         (lambda: check_stimulus(Ising(12, coupling=[0.1, 0.2])), "one number"),
         (lambda: check_stimulus(Ising(12), num=10), "`num`"),
@@ -514,8 +514,8 @@ def test_bad_records_are_nan():
         (lambda: check_trajectory(along(np.ones((2, 12))), Ising(12), tolerance=0), "`tolerance`"),
     ],
 )
-def test_what_is_refused(call, told):
-    with pytest.raises(lf.InputError, match=told):
+def test_what_is_refused(call, message):
+    with pytest.raises(lf.InputError, match=message):
         call()
 
 

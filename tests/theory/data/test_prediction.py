@@ -27,7 +27,7 @@ from localfields.stimuli import (
 from localfields.theory.checks.assumptions import Measured, check_stimulus
 from localfields.theory.data import prediction
 from localfields.theory.data import rows as _rows
-from localfields.theory.data.prediction import POWER, REJECTION_LEVEL, ROWS_A_SITE
+from localfields.theory.data.prediction import POWER, REJECTION_LEVEL, ROWS_PER_SITE
 from localfields.theory.data.rows import (
     ROW_GROUPS,
     Measurements,
@@ -188,7 +188,7 @@ SOME = ["gaussian", "bounded", pytest.param("shell", marks=pytest.mark.slow)]
 
 @functools.cache
 def found(name):
-    """What is said of many rows of a law, and of the law."""
+    """What is predicted of many rows of a law, and of the law."""
     cls, values = CASES[name]
     law = lf.Discrimination(*(cls((SIZE,), xi=xi, **values) for xi in (0.5, 1.5)))
     return lf.predict(drawn(cls, MOST, **values), starts=4), lf.predict(law, starts=4)
@@ -235,10 +235,15 @@ def test_the_amplifier_has_an_error_band():
 @pytest.mark.parametrize("name", SOME)
 def test_few_rows_are_not_guessed_from(name):
     cls, values = CASES[name]
-    said = lf.predict(drawn(cls, 500, **values), starts=4)
-    assert said.verdict == "undecided" and "500 samples are few for 16 weights" in said.reason
-    assert said.needed >= ROWS_A_SITE * SIZE
-    assert "samples per class would decide" in str(said) and "exact for this task" not in str(said)
+    predicted = lf.predict(drawn(cls, 500, **values), starts=4)
+    assert (
+        predicted.verdict == "undecided"
+        and "500 samples are few for 16 weights" in predicted.reason
+    )
+    assert predicted.needed >= ROWS_PER_SITE * SIZE
+    assert "samples per class would decide" in str(predicted) and "exact for this task" not in str(
+        predicted
+    )
 
 
 def shell(num, xi, seed=0):
@@ -253,11 +258,13 @@ def test_needed_rows_are_those_that_would_tell(monkeypatch):
     Standard errors fall with the root of the rows, so that 60 of them take (60/17)² as many.
     """
     monkeypatch.setattr(prediction, "POWER", 60.0)
-    said = lf.predict(lf.Discrimination(shell(4000, 0.3), shell(4000, 0.4, seed=1)), starts=4)
-    assert said.leaning == "undecided" and "cannot tell whether the response is linear" in str(said)
-    power = said.evidence[1].flatness.power
+    predicted = lf.predict(lf.Discrimination(shell(4000, 0.3), shell(4000, 0.4, seed=1)), starts=4)
+    assert predicted.leaning == "undecided" and "cannot tell whether the response is linear" in str(
+        predicted
+    )
+    power = predicted.evidence[1].flatness.power
     assert 0 < power < 60
-    assert said.needed == pytest.approx(4000 * (60 / power) ** 2, abs=1)
+    assert predicted.needed == pytest.approx(4000 * (60 / power) ** 2, abs=1)
 
 
 def test_power_grows_with_the_root_of_the_rows():
@@ -270,9 +277,9 @@ def test_power_grows_with_the_root_of_the_rows():
 
 
 def test_fewer_still_are_not_looked_at():
-    said = lf.predict(drawn(Gaussian, 60))
-    assert (said.verdict, said.flow, said.evidence) == ("undecided", None, ())
-    assert "60 samples" in said.reason and str(said)
+    predicted = lf.predict(drawn(Gaussian, 60))
+    assert (predicted.verdict, predicted.flow, predicted.evidence) == ("undecided", None, ())
+    assert "60 samples" in predicted.reason and str(predicted)
 
 
 def test_a_few_patterns_are_summed_over():
@@ -283,10 +290,10 @@ def test_a_few_patterns_are_summed_over():
     data = task.replace(
         stimuli=tuple(rows(stimulus, 4000, c) for c, stimulus in enumerate(task.stimuli))
     )
-    said, exact = lf.predict(data, starts=4), lf.predict(task, starts=4)
-    assert said.theory == exact.theory == "ExactPulse"
-    assert said.verdict == exact.verdict
-    assert said.evidence[1].signs_differ
+    predicted, exact = lf.predict(data, starts=4), lf.predict(task, starts=4)
+    assert predicted.theory == exact.theory == "ExactPulse"
+    assert predicted.verdict == exact.verdict
+    assert predicted.evidence[1].signs_differ
 
 
 # -- assumptions that fail -------------------------------------------------------------------------
@@ -313,50 +320,56 @@ FAILING = {
 @pytest.mark.parametrize("name", FAILING)
 def test_what_fails_is_named_with_what_to_try(name):
     change, assumption, step = FAILING[name]
-    said = lf.predict(changed(change), starts=4)
-    assert said.verdict == "undecided"
-    assert any(f"{assumption} fails" in sentence for sentence in said.doubts), said.doubts
-    assert any(step in sentence for sentence in said.advice), said.advice
-    assert f"{assumption} fails" in str(said)
+    predicted = lf.predict(changed(change), starts=4)
+    assert predicted.verdict == "undecided"
+    assert any(f"{assumption} fails" in sentence for sentence in predicted.doubts), predicted.doubts
+    assert any(step in sentence for sentence in predicted.advice), predicted.advice
+    assert f"{assumption} fails" in str(predicted)
 
 
 def test_the_advice_helps():
     task = changed(FAILING["a mean"][0])
-    said = lf.predict(
+    predicted = lf.predict(
         task.replace(
             stimuli=tuple(stimulus.replace(preprocess="center") for stimulus in task.stimuli)
         ),
         starts=4,
     )
-    assert said.verdict == "localized"
+    assert predicted.verdict == "localized"
 
 
 def test_heavy_tails_are_warned_of():
-    said = lf.predict(drawn(StudentT, 4000, nu=3.0), starts=4)
-    assert said.evidence[1].heavy and any("heavy tails" in sentence for sentence in said.advice)
-    assert said.evidence[1].tail_index == pytest.approx(3, abs=5 * said.evidence[1].tail_error)
+    predicted = lf.predict(drawn(StudentT, 4000, nu=3.0), starts=4)
+    assert predicted.evidence[1].heavy and any(
+        "heavy tails" in sentence for sentence in predicted.advice
+    )
+    assert predicted.evidence[1].tail_index == pytest.approx(
+        3, abs=5 * predicted.evidence[1].tail_error
+    )
 
 
 def test_rows_that_resemble_the_next_count_for_less():
     task = drawn(NLGP, 2000, gain=3.0)
     slow = [Samples(np.repeat(stimulus.rows, 10, axis=0)) for stimulus in task.stimuli]
-    said = lf.predict(task.replace(stimuli=tuple(slow)), starts=4)
-    assert said.evidence[0].effective < 2000 and any(
-        "are correlated" in sentence for sentence in said.advice
+    predicted = lf.predict(task.replace(stimuli=tuple(slow)), starts=4)
+    assert predicted.evidence[0].effective < 2000 and any(
+        "are correlated" in sentence for sentence in predicted.advice
     )
 
 
 def test_a_class_beside_data_is_drawn_from():
     task = drawn(NLGP, 4000, gain=3.0)
-    said = lf.predict(
+    predicted = lf.predict(
         task.replace(stimuli=(NLGP((SIZE,), xi=0.5, gain=3.0), task.stimuli[1])), starts=4
     )
-    assert said.verdict == "localized" and said.evidence[0].num == 50_000
+    assert predicted.verdict == "localized" and predicted.evidence[0].num == 50_000
 
 
 def test_no_theory_covers_other_losses():
-    said = lf.predict(drawn(NLGP, 1000, gain=3.0).replace(loss="absolute"))
-    assert said.verdict == "undecided" and "No theory" in said.reason and said.evidence
+    predicted = lf.predict(drawn(NLGP, 1000, gain=3.0).replace(loss="absolute"))
+    assert (
+        predicted.verdict == "undecided" and "No theory" in predicted.reason and predicted.evidence
+    )
 
 
 @pytest.mark.parametrize(

@@ -267,11 +267,11 @@ COPULAS = {
 def test_copula_behind_a_bump_gate_against_draws(name, key):
     stimulus, num = COPULAS[name], 200_000
     drawn = np.asarray(stimulus.sample(key, num))
-    each = 0.5 * np.sign(drawn[:, :1]) * drawn
-    error = each.std(axis=0) / math.sqrt(num)
+    products = 0.5 * np.sign(drawn[:, :1]) * drawn
+    error = products.std(axis=0) / math.sqrt(num)
     expected = stimulus.site_gated_mean()
-    assert (np.abs(each.mean(axis=0) - expected) < SIGMAS * error).all()
-    assert (np.abs(each.mean(axis=0) - 1.1 * expected)[:2] > SIGMAS * error[:2]).all()
+    assert (np.abs(products.mean(axis=0) - expected) < SIGMAS * error).all()
+    assert (np.abs(products.mean(axis=0) - 1.1 * expected)[:2] > SIGMAS * error[:2]).all()
     flipped = -stimulus.gated_mean(-np.eye(6)[2])
     np.testing.assert_allclose(flipped, np.roll(expected, 2), rtol=1e-15)
 

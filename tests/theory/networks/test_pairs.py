@@ -198,8 +198,8 @@ def test_gated_product_against_draws(cosine, key):
     sigma = covariance(GAUSSIANS[1])
     w, v = with_cosine(cosine, sigma, np.random.default_rng(3))
     x = np.asarray(GAUSSIANS[1].sample(key, 400_000), np.float64)
-    each = ((x @ w > 0) * np.maximum(x @ v, 0))[:, None] * x
-    mean, error = each.mean(axis=0), each.std(axis=0) / math.sqrt(len(each))
+    products = ((x @ w > 0) * np.maximum(x @ v, 0))[:, None] * x
+    mean, error = products.mean(axis=0), products.std(axis=0) / math.sqrt(len(products))
 
     def sigmas(value):
         return np.abs((value - mean) / error).max()

@@ -216,12 +216,12 @@ def test_refined_keeps_the_function():
 def test_what_is_refused():
     rows, w = kernels(40), smooth(40)
     given = lf.Discrimination(*(Gaussian(40, xi=xi, kernel=lambda d: np.exp(-d)) for xi in (1, 2)))
-    for act, told in (
+    for act, message in (
         (lambda: residual(signs, rows, np.zeros(40)), "not zero"),
         (lambda: residual(signs, rows, w[:30]), "the same shape"),
         (lambda: steady_state(signs, given, np.ones(30)), "the lattice's shape"),
         (lambda: steady_state(signs, given, max_steps=2), "after 2 steps"),
         (lambda: steady_state(signs, given.replace(labels=(-1, 1))), "labels"),
     ):
-        with pytest.raises(lf.InputError, match=told):
+        with pytest.raises(lf.InputError, match=message):
             act()

@@ -153,7 +153,7 @@ def test_nothing_to_follow():
 
 
 @pytest.mark.parametrize(
-    "task, initial, times, told",
+    "task, initial, times, message",
     [
         (gaussians(l1=0.1), np.ones(12), [0, 1], "l1"),
         (gaussians(l2=[0.1, 0.2]), np.ones(12), [0, 1], "sweep"),
@@ -168,8 +168,8 @@ def test_nothing_to_follow():
         (gaussians(loss="absolute"), np.ones(12), [0, 1], "mean squared error"),
     ],
 )
-def test_what_is_refused(task, initial, times, told):
-    with pytest.raises(lf.InputError, match=told):
+def test_what_is_refused(task, initial, times, message):
+    with pytest.raises(lf.InputError, match=message):
         follow_modes(task, initial, times)
 
 

@@ -226,13 +226,13 @@ def test_the_folded_form_and_the_printed_one(bias, activation):
 
 
 def test_refusals_of_tiled_models():
-    for options, told in (
+    for options, message in (
         ({"activation": "relu"}, "activation"),
         ({"form": "hole"}, "form"),
         ({"populations": []}, "population"),
         ({"populations": [(np.ones(3), 1.0)]}, "lattice"),
     ):
-        with pytest.raises(lf.InputError, match=told):
+        with pytest.raises(lf.InputError, match=message):
             tiled_output(**{"x": np.ones((2, 4)), "populations": [(np.ones(4), 1.0)], **options})
 
 
@@ -427,7 +427,7 @@ def test_classes_that_share_their_draws_share_their_errors():
 
 
 @pytest.mark.parametrize(
-    "task, network, told",
+    "task, network, message",
     [
         (PAIR, Committee(2, bias="trained"), "without biases"),
         (PAIR, Committee(2, activation="sigmoid"), "without biases"),
@@ -436,8 +436,8 @@ def test_classes_that_share_their_draws_share_their_errors():
         (PAIR.replace(l2=[0.1, 0.2]), SingleNeuron(), "`l2` must be one number"),
     ],
 )
-def test_refusals_of_the_initial_loss(task, network, told):
-    with pytest.raises(lf.InputError, match=told):
+def test_refusals_of_the_initial_loss(task, network, message):
+    with pytest.raises(lf.InputError, match=message):
         mean_initial_loss(task, network)
 
 
@@ -521,7 +521,7 @@ def test_absolute_flow_can_be_solved():
 
 
 @pytest.mark.parametrize(
-    "task, network, told",
+    "task, network, message",
     [
         (lf.Discrimination(*ABSOLUTE.stimuli, labels="signs"), TRAINED, "absolute"),
         (lf.Discrimination(*ABSOLUTE.stimuli, loss="absolute"), TRAINED, "±1"),
@@ -534,6 +534,6 @@ def test_absolute_flow_can_be_solved():
         ),
     ],
 )
-def test_refusals_of_the_absolute_loss(task, network, told):
-    with pytest.raises(lf.InputError, match=told):
+def test_refusals_of_the_absolute_loss(task, network, message):
+    with pytest.raises(lf.InputError, match=message):
         AbsoluteCommittee().flow(task, network)

@@ -203,9 +203,9 @@ def test_the_standard_error_is_calibrated(name):
     )
     np.testing.assert_allclose(values[0], Amplifier.of_samples(draws[0])(a), rtol=1e-6)
     scatter = values.std(axis=0)
-    told = Amplifier.of_samples(getattr(rng, name)(size=300 * num)).error(a) * math.sqrt(300)
+    stated = Amplifier.of_samples(getattr(rng, name)(size=300 * num)).error(a) * math.sqrt(300)
     margin = 5 * np.sqrt((scipy.stats.kurtosis(values, fisher=False) - 1) / (4 * repeats))
-    assert np.all(np.abs(scatter / told - 1) < margin)
+    assert np.all(np.abs(scatter / stated - 1) < margin)
 
     x = scipy.stats.zscore(getattr(rng, name)(size=100_000))  # at a = 1, where erf is the sign
     size = np.mean(np.abs(x))

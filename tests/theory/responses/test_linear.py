@@ -142,7 +142,7 @@ def test_covariance_alone():
 
 
 @pytest.mark.parametrize(
-    "stimulus, told",
+    "stimulus, message",
     [
         (lf.stimuli.NLGP(40, gain=1e-3), "gaussian_clone"),
         (lf.stimuli.Ising(40), "EffectiveFlow"),
@@ -150,10 +150,10 @@ def test_covariance_alone():
         (Gaussian(40, xi=[1, 2]), "one number"),
     ],
 )
-def test_what_is_refused(stimulus, told):
-    with pytest.raises(lf.InputError, match=told):
+def test_what_is_refused(stimulus, message):
+    with pytest.raises(lf.InputError, match=message):
         LinearResponse().response(stimulus)
-    with pytest.raises(lf.InputError, match=told):
+    with pytest.raises(lf.InputError, match=message):
         LinearResponse().flow(lf.Discrimination(Gaussian(40, xi=3.5), stimulus), NEURON)
 
 

@@ -345,7 +345,7 @@ def test_a_kink_gives_high_frequencies_the_smallest_ratio():
 
 
 @pytest.mark.parametrize(
-    "task, told",
+    "task, message",
     [
         (gaussians((1, 2), labels=(1, 2)), "labels"),
         (gaussians((1, 2), labels="signs", l2=0.1), "labels"),
@@ -360,8 +360,8 @@ def test_a_kink_gives_high_frequencies_the_smallest_ratio():
         (gaussians((1, 2), loss="absolute"), "mean squared error"),
     ],
 )
-def test_tasks_without_sinusoids(task, told):
-    with pytest.raises(lf.InputError, match=told):
+def test_tasks_without_sinusoids(task, message):
+    with pytest.raises(lf.InputError, match=message):
         sinusoids(task)
 
 

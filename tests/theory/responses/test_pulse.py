@@ -231,14 +231,14 @@ def test_loss_and_gradient_against_draws(name, key):
     def one(params, x, target):
         return task.sample_loss(network.apply(params, x, task.outputs), target)
 
-    each = jax.jit(jax.vmap(jax.value_and_grad(one), (None, 0, None)))
+    by_sample = jax.jit(jax.vmap(jax.value_and_grad(one), (None, 0, None)))
     actual, error = 0.0, 0.0
     keys = jax.random.split(key, len(task.stimuli))
     for stimulus, prior, target, each_key in zip(
         task.stimuli, task.priors, task.targets(), keys, strict=True
     ):
         x = jnp.asarray(stimulus.sample(each_key, 20_000), jnp.float64)
-        losses, gradients = each(params, x, jnp.asarray(target))
+        losses, gradients = by_sample(params, x, jnp.asarray(target))
         values = np.column_stack(
             [losses] + [np.reshape(gradients[part], (len(x), -1)) for part in sorted(params)]
         )
@@ -326,7 +326,7 @@ def test_leaves_are_arrays_in_float64():
 
 
 @pytest.mark.parametrize(
-    "task, network, told",
+    "task, network, message",
     [
         (
             lf.Discrimination(SinglePulse(10, 2, 3), lf.stimuli.Ising(10)),
@@ -338,6 +338,6 @@ def test_leaves_are_arrays_in_float64():
         (CASES["neuron"][0], SingleNeuron(init_scale=[0.1, 0.2]), "sweep"),
     ],
 )
-def test_what_is_refused(task, network, told):
-    with pytest.raises(lf.InputError, match=told):
+def test_what_is_refused(task, network, message):
+    with pytest.raises(lf.InputError, match=message):
         ExactPulse().flow(task, network)

@@ -48,7 +48,7 @@ from .rows import Measurements, flatness
 REJECTION_LEVEL = 1e-4  # p-value below which a hypothesis is rejected
 POWER = 6.0  # standard errors that an alternative must be away to count as excluded
 # With fewer rows per site the estimated pull on a weight is off by more than √(1/50) of its size.
-ROWS_A_SITE = 50
+ROWS_PER_SITE = 50
 BOOTSTRAP = 1000  # resamples for an interval
 CONFIDENCE = 0.99
 SAME_IPR = 0.1  # difference of two logarithms
@@ -220,7 +220,7 @@ def _too_few(task: Discrimination, fewest: int) -> DataPrediction:
         "largest_rate",
     )
     facts: dict[str, Any] = {**dict.fromkeys(names, math.nan), "crossings": (), "elliptical": False}
-    needed = ROWS_A_SITE * task.size
+    needed = ROWS_PER_SITE * task.size
     return DataPrediction("undecided", reason, "none", False, **facts, needed=needed, task=task)
 
 
@@ -271,11 +271,11 @@ def _conclude(
     if by_sites:
         doubts += _kurtosis_doubts(leaning, facts, by_sites)
     effective = min(of_class.effective for of_class in evidence)
-    if effective < ROWS_A_SITE * task.size:
+    if effective < ROWS_PER_SITE * task.size:
         ratio = min(of_class.num for of_class in evidence) / effective
         about = "" if ratio == 1 else ", after allowing for correlated neighbors,"
         doubts.insert(0, f"{effective:.0f} samples{about} are few for {task.size} weights")
-        needed = max(needed, math.ceil(ROWS_A_SITE * task.size * ratio))
+        needed = max(needed, math.ceil(ROWS_PER_SITE * task.size * ratio))
     verdict = "undecided" if doubts else leaning
     if doubts:
         reason = f"{reason[:-1]}; but {'; and '.join(doubts)}."
