@@ -493,12 +493,16 @@ REFUSED = {
     "nan": ({"initial": np.full((1, N), np.nan)}, "`initial`"),
     "counts": ({"initial": random_fields(), "members": 2}, "The number of members"),
     "sweep": ({"task": gaussians((0.6, three)), "members": 2}, "The number of members"),
-    "sweeps": ({"task": gaussians((0.6, three), l2=three[:2])}, "Swept numbers"),
     "task and network": (
         {"task": gaussians((0.6, three)), "network": neuron(init_scale=three[:2]), "members": None},
         "The number of members",
     ),
 }
+
+
+def test_swept_numbers_have_one_length():
+    with pytest.raises(InputError, match="Swept numbers must have one length: xi has 3, l2 has 2"):
+        gaussians((0.6, [0.7, 0.8, 0.9]), l2=[0.1, 0.2])
 
 
 @pytest.mark.parametrize("name", REFUSED)

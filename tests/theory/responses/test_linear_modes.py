@@ -303,8 +303,9 @@ def test_random_starts_end_on_a_torus(key):
 
 
 def test_equal_ratios_leave_a_mixture_free():
-    """Two classes of one covariance: only Σ λ₁ u² is fixed, and every mode is alike."""
-    task = gaussians((2, 2), shape=(12,))
+    """Covariances that differ by a factor: only Σ λ₁ u² is fixed, and every mode is alike."""
+    stimulus = lf.stimuli.Gaussian((12,), xi=2)
+    task = lf.Discrimination(stimulus, stimulus.replace(scale=1.5))
     waves = sinusoids(task)
     assert all(wave.stable and len(wave.alike) == len(waves) - 1 for wave in waves)
     assert not waves[0].growth_rates.any()
@@ -355,7 +356,7 @@ def test_a_kink_gives_high_frequencies_the_smallest_ratio():
         (gaussians((1, 2), labels=(0, -1)), "positive"),
         (gaussians((1, 2), l1=0.1), "l1"),
         (gaussians((1, 2), l2=[0.1, 0.2]), "sweep"),
-        (lf.Discrimination(uneven(), uneven()), "translation-invariant"),
+        (lf.Discrimination(uneven(), lf.stimuli.Gaussian((8,), xi=0.5)), "translation-invariant"),
         (lf.Discrimination(lf.stimuli.Ising(40, 0.3), lf.stimuli.Ising(40, 0.7)), "elliptical"),
         (gaussians((1, 2), loss="absolute"), "mean squared error"),
     ],

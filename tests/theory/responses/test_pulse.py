@@ -175,7 +175,10 @@ CASES = {
     ),
     "one-hot": (
         lf.Discrimination(
-            *singles("signs"), *singles("signs")[:1], labels="one-hot", loss="cross-entropy"
+            *singles("signs"),
+            lf.stimuli.SinglePulse((10,), shortest=2, longest=4),
+            labels="one-hot",
+            loss="cross-entropy",
         ),
         TwoLayer(5),
     ),
