@@ -29,6 +29,7 @@ from .errors import InputError, shorten, show, unknown_name
 from .stimuli import NLGP, Stimulus
 
 LOSSES = ("mse", "cross-entropy", "absolute")
+ROUNDING = 1e-9  # relative difference of numbers that count as equal
 LABELS = ("zero-one", "signs", "one-hot", "none")
 
 
@@ -94,10 +95,11 @@ def _split_numbers(text: str) -> tuple[float, ...] | None:
         return None
 
 
-def are_equal(first: Any, second: Any) -> Any:
+def _are_equal(first: Any, second: Any) -> Any:
     """Whether two specifications are equal; an array, if numbers are swept, with one per member.
 
-    Data are equal if their numbers are, whatever the names of their files.
+    Data are equal if their numbers are, whatever the names of their files. Numbers that differ by
+    rounding alone, as 0.3 and the middle of 0.1 and 0.5, are equal.
     """
     if type(first) is not type(second):
         return False
@@ -105,9 +107,9 @@ def are_equal(first: Any, second: Any) -> Any:
     for field in fields(type(first)):
         one, other = getattr(first, field.name), getattr(second, field.name)
         if isinstance(field.kind, Number):
-            equal = equal & (np.asarray(one) == np.asarray(other))
+            equal = equal & np.isclose(one, other, rtol=ROUNDING, atol=0)
         elif isinstance(one, Spec):
-            equal = equal & are_equal(one, other)
+            equal = equal & _are_equal(one, other)
         elif isinstance(one, np.ndarray):
             equal = equal & np.array_equal(one, other)
         elif hasattr(one, "sha256") and hasattr(other, "sha256"):
@@ -218,7 +220,7 @@ class Discrimination(Spec):
 
     def _check_different(self, first: int, second: int) -> None:
         stimulus = self.stimuli[first]
-        equal = np.atleast_1d(are_equal(stimulus, self.stimuli[second]))
+        equal = np.atleast_1d(_are_equal(stimulus, self.stimuli[second]))
         if not equal.any():
             return
         members = "" if len(equal) == 1 else f" for member {int(equal.argmax())}"

@@ -76,6 +76,19 @@ def test_the_table_is_of_the_points(capsys):
     assert np.isnan(fractions[1::2]).all() and all(0 < one < 1 for one in fractions[::2])
 
 
+def test_what_varies_is_told_before_anything_runs(capsys):
+    """Commas separate classes: the first line varies nothing but the seed."""
+    main(["sweep", "kur", "--k", "3,5", "--xi", "0.3,0.7", *SMALL, "--seeds", "2", "--dry-run"])
+    apart = capsys.readouterr().out
+    for row in ("seed: 2 seeds", "xi: 0.3 in class 0; 0.7 in class 1", "k: 3 in class 0; 5 in cl"):
+        assert row in apart
+    main(["sweep", "kur", "--k", "values:3:5", "--xi", "0.3,values:0.5:0.7", *SMALL, "--dry-run"])
+    grid = capsys.readouterr().out
+    for row in ("k: 3, 5\n", "xi[1]: 0.5, 0.7\n", "xi: 0.3 in class 0; 0.5, 0.7 in class 1"):
+        assert row in grid
+    assert "k: 3 in class 0" not in grid and "4 in 1 run" in grid and "about" in grid
+
+
 def test_a_long_table_is_cut(capsys, monkeypatch):
     monkeypatch.setattr("localfields.cli.sweep.MOST_ROWS", 2)
     line = ["sweep", "ising", "--coupling", "0.3,0.7", *SMALL, "--learning-rate"]
@@ -139,7 +152,8 @@ def test_a_dry_run_computes_nothing(folder, capsys):
         "--dry-run",
     ]
     main(line)
-    assert capsys.readouterr().out.startswith("4 points in 2 runs; 0 points are in")
+    rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["points", "4 in 2 runs"] in rows and ["stored", f"0 of 4, in {folder / 'runs'}"] in rows
     main([*line, "--cluster", "slurm:2,queue=long,walltime=01:00:00"])
     shown = capsys.readouterr().out
     assert "#SBATCH -p long" in shown and "export NPROC=1" in shown and "-t 01:00:00" in shown
@@ -153,11 +167,15 @@ MISTAKES = [
     ("--coupling 0.3,0.7 --estimator values:shared:foo", "estimator"),
     ("--coupling values:0.3,0.7:0.1,0.2,0.3", "2 classes"),
     ("--coupling linspace:0.1:0.2:2", "The classes are identical"),
+    ("--coupling 0.3,0.7", "Nothing varies in this sweep"),
+    ("--coupling 0.3,linspace:0.3:0.5:3", "Classes 0 and 1 are identical: Ising"),
+    ("--coupling 0.3,linspace:0.1:0.5:3", "identical at coupling[1] = 0.3"),
+    ("--coupling values:0.3,0.7:0.2,0.2", "identical at coupling = [0.2, 0.2]."),
     ("--coupling 0.3,0.7 --members 3", "--members"),
     ("--coupling 0.3,0.7 --seeds 0", "`seeds`"),
-    ("--coupling 0.3,0.7 --together both", "`together`"),
-    ("--coupling 0.3,0.7 --cluster lokal:2", "cluster"),
-    ("--coupling 0.3,0.7 --out a.npz", ".nc"),
+    ("--coupling 0.3,0.7 --seeds 2 --together both", "`together`"),
+    ("--coupling 0.3,0.7 --seeds 2 --cluster lokal:2", "cluster"),
+    ("--coupling 0.3,0.7 --seeds 2 --out a.npz", ".nc"),
 ]
 
 

@@ -15,6 +15,7 @@ from localfields import InputError
 from localfields.experiments import Sweep, run_sweep, stored_points, stored_sweeps, sweep_from
 from localfields.experiments.document import read_experiment, read_sweep
 from localfields.experiments.paths import resolve
+from localfields.experiments.plan import COMPILE_SECONDS
 from localfields.experiments.values import value_list
 
 TASK = lf.Discrimination(*(lf.stimuli.Ising((8,), coupling=j) for j in (0.3, 0.7)))
@@ -69,6 +70,12 @@ MISTAKES = [
     ({"seed": [1, 2]}, "`seeds`"),
     ({"members": [1, 2]}, "`seeds`"),
     ({3: [1]}, "name of a field"),
+    ({"gain": [1, 2], "xi": [0.5, 0.6]}, r"identical at gain = 1.0, xi = 0.5. `xi` is set for ev"),
+    (
+        {"gain": [1, 2], "xi": [[0.3, 0.7], [0.5, 0.5]]},
+        r"identical at gain = 1.0, xi = \[0.5, 0.5\]",
+    ),
+    ({"xi[1]": [0.5, 0.3], "gain": [1]}, r"identical at xi\[1\] = 0.3, gain = 1.0"),
     (["gain"], "lists of values"),
     ({"gain": "logspace:0:1:3"}, "positive"),
 ]
@@ -281,13 +288,45 @@ def test_a_theory_is_swept_too(tmp_path):
         assert np.abs(others - alone.weights[0, 1]).max(axis=(1, 2)).min() > 1e-3
 
 
+# -- what is going to run --------------------------------------------------------------------------
+
+
+def test_lists_that_leave_classes_equal():
+    axes = {"xi[0]": [0.3, 0.5], "xi[1]": [0.5, 0.3]}
+    assert len(Sweep(NLGP, axes, together="list")) == 2
+    with pytest.raises(InputError, match=r"identical at xi\[0\] = 0.3, xi\[1\] = 0.3"):
+        Sweep(NLGP, axes)  # as a grid
+
+
+def test_a_plan_says_what_varies_and_what_differs():
+    plan = Sweep(NLGP, {"gain": [1, 10], "xi[1]": [0.5, 0.6, 0.7]}, seeds=2, chunk=6).plan()
+    assert plan.varies == {"gain": (1.0, 10.0), "xi[1]": (0.5, 0.6, 0.7)}
+    assert plan.differs == {"xi": [0.3, (0.5, 0.6, 0.7)]}
+    assert (plan.seeds, plan.points, plan.runs) == (2, 12, 2)
+    apart = Sweep(NLGP, {"gain": [[1, 2], [1, 3]]}).plan()
+    assert apart.differs == {"xi": [0.3, 0.7], "gain": [1.0, (2.0, 3.0)]}
+    assert "gain: 1 in class 0; 2, 3 in class 1" in str(apart)
+    flow = BASE.replace(method=lf.Solution(lf.theory.ExactIsing()))
+    assert Sweep(flow, seeds=2).plan().seconds is None
+
+
+@pytest.mark.slow
+def test_the_time_of_a_plan_is_of_the_right_order(tmp_path):
+    """Without compiling: a dropped factor of members, steps or samples is one of 30 or more."""
+    training = lf.Training(steps=300, batch=1000, every=300, evaluate=10)
+    sweep = Sweep(NLGP.replace(method=training), {"gain": [1, 10]}, seeds=30)
+    (part,) = run_sweep(sweep, tmp_path).parts
+    measured = lf.Store(tmp_path).load(part.digest).manifest["run_seconds"]
+    assert 0.1 < (sweep.plan().seconds - COMPILE_SECONDS) / measured < 10
+
+
 # -- stored and resumed ----------------------------------------------------------------------------
 
 
 def test_json_round_trip():
     sweep = Sweep(
         NLGP,
-        {"gain": [1, 2.0], "network": ["single-neuron"], "xi": [[0.3, 0.7], 0.5]},
+        {"gain": [1, 2.0], "network": ["single-neuron"], "xi": [[0.3, 0.7], [0.2, 0.5]]},
         seeds=2,
         chunk=9,
     )

@@ -91,7 +91,8 @@ class Phase(Page):
 
     def _read(self, texts: dict[str, str]) -> Diagram:
         diagram = Diagram.of(texts)
-        read(diagram.cell(0, 0), self.limits)
+        # Where both axes are one number, classes are equal on the diagonal, and not a task.
+        read(diagram.cell(0, -1 if diagram.one_number else 0), self.limits)
         return diagram
 
     def _make_widgets(self) -> None:

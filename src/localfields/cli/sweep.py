@@ -9,6 +9,7 @@ from typing import Any
 
 from .._spec import Count, registered
 from .._start import use_compilation_cache
+from ..errors import InputError
 from ._options import OVERWRITE, STORE, Command, Option, run_command, run_one_of
 from ._run import experiment_from_options, experiment_options
 
@@ -47,9 +48,10 @@ ABOUT = """Repeat an experiment over values of its options and over seeds. Any o
 
 Both ends are included; those of logspace are the values themselves. Commas keep their meaning, one
 value per class: --xi 1,3 is one pair, --xi 1,range:2:5 varies that of the second class, and
---xi values:1,3:0.3,0.7 takes two pairs.
+--xi values:1,3:0.3,0.7 takes two pairs. A table says what varies over points and what differs
+between classes before anything runs; --dry-run stops there. IPR over gain × ξ₁:
 
-  localfields sweep nlgp --xi 1,3 --gain logspace:0.1:10:10 --seeds 30 --cluster local:2
+  localfields sweep nlgp --gain logspace:0.1:100:7 --xi 1,range:2:5 --seeds 5
 
 or from a file, localfields sweep FILE.toml (or .json): an experiment as for `localfields run`, with
 
@@ -93,6 +95,11 @@ def _command(cls: Any) -> Command:
         seeds, chunk = (
             Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk")
         )
+        if not axes and seeds == 1:
+            raise InputError(
+                "Nothing varies in this sweep. A comma separates classes; give several values as "
+                "in --gain values:0.1:100 or --xi 1,range:2:5, or give --seeds."
+            )
         _sweep(Sweep(base, axes, seeds, values.pop("together"), chunk), **values)
 
     return Command(command, {**groups, "sweep": OPTIONS, "output": RUN_OPTIONS}, cls.__doc__)
@@ -129,6 +136,7 @@ def _sweep(
     from .._files import check_target, publish
     from ..experiments import run_sweep, stored_points
     from ..experiments.cluster import Cluster
+    from ..experiments.plan import PLAN_COLUMN
     from ..store import Store
 
     for name, suffix in ((out, ".nc"), (table, ".csv")):
@@ -136,10 +144,12 @@ def _sweep(
             check_target(Path(name), (suffix,), overwrite)
     use_compilation_cache()
     results, workers = Store(store or None), Cluster.of(cluster) if cluster else None
-    count = len(sweep.ensembles())
-    size = f"{len(sweep)} points in {count} {'run' if count == 1 else 'runs'}"
+    plan = sweep.plan()
+    size = f"{plan.points} points in {plan.runs} {'run' if plan.runs == 1 else 'runs'}"
+    print(plan)
     if dry_run:
-        print(f"{size}; {stored_points(sweep, results)} points are in {results.path}")
+        stored = stored_points(sweep, results)
+        print(f"{'stored':<{PLAN_COLUMN}} {stored} of {plan.points}, in {results.path}")
         if workers is not None and workers.kind == "slurm":
             print(workers.job_script(), end="")
         return
@@ -227,13 +237,8 @@ def sweep_bar(text: str) -> Any:
 
 def update(bar: Any, progress: Any) -> None:
     """Move the bar of a sweep."""
-    left = f"{_duration(progress.seconds_left)} left" if progress.rate else "compiling"
+    from ..experiments.plan import duration
+
+    left = f"{duration(progress.seconds_left)} left" if progress.rate else "compiling"
     left += f", {progress.failed} failed" if progress.failed else ""
     bar.update(bar.task_ids[0], completed=int(progress.done), total=progress.total, left=left)
-
-
-def _duration(seconds: float) -> str:
-    """Such as 12 s, 3 min, 2.5 h."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

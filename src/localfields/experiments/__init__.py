@@ -6,6 +6,7 @@ from .experiment import Solution as Solution
 from .experiment import Training as Training
 from .experiment import experiment_from as experiment_from
 from .fit import Fit as Fit
+from .plan import SweepPlan as SweepPlan
 from .results import SweepResult as SweepResult
 from .run import run_or_load as run_or_load
 from .runner import SweepProgress as SweepProgress

@@ -18,8 +18,10 @@ import numpy as np
 from .._spec import Choice, Count, Kind, Nested, Number, Seeds, declare, fields, number_values
 from .._types import Field, Whole
 from ..errors import InputError, show
+from .classes import check_classes
 from .experiment import Digested, Experiment, read_plain
 from .paths import Path, Target, placed, resolve
+from .plan import SweepPlan, plan_sweep
 from .values import value_list
 
 DEFAULT_CHUNK = 256  # members of an ensemble, at most
@@ -67,6 +69,11 @@ class Axes(Kind):
 
 class Sweep(Digested):
     """An experiment repeated over values of its fields, and over seeds.
+
+    A name such as `gain` is that field of every class; `xi[1]` is that of class 1 alone. So the
+    axes of “IPR over gain × ξ₁” are `{"gain": [1, 10, 100], "xi[1]": [2, 3, 4]}`, and a value that
+    sets all classes at once is a list, `{"xi": [[1, 3], [2, 6]]}`. Values that leave two classes
+    equal are refused. `print(sweep.plan())` says what will be computed.
 
     Points that differ in numbers alone (gains, lengthscales, learning rates, …) and in seeds run
     together, as ensembles of at most `chunk` members; what changes the program (batch, shape,
@@ -143,6 +150,7 @@ class Sweep(Digested):
                 "each field as many values."
             )
         _check_size(self.together, self.axes, len(self.seeds))
+        check_classes(self)
 
     @property
     def targets(self) -> list[Target]:
@@ -240,6 +248,20 @@ class Sweep(Digested):
             for start in range(0, len(members), size):
                 ensembles.append(Ensemble(self, tuple(members[start : start + size].tolist())))
         return ensembles
+
+    def plan(self) -> SweepPlan:
+        r"""What the sweep is going to do: what varies, what differs between classes, how long.
+
+        Example:
+            >>> import localfields as lf
+            >>> plan = lf.Sweep(lf.Experiment(), {"gain": [1, 100], "xi[1]": [2, 3, 4]}).plan()
+            >>> print(*(f"{label:<19} {text}" for label, text in plan.rows()[:4]), sep="\n")
+            varies over points  gain: 1, 100
+                                xi[1]: 2, 3, 4
+            differs by class    xi: 1 in class 0; 2, 3, 4 in class 1
+            points              6 in 1 run
+        """
+        return plan_sweep(self)
 
     def values(self, points: Any) -> list[dict[str, Any]]:
         """What sets points apart: the value of every field that varies, and the seed."""
