@@ -321,14 +321,31 @@ def test_a_kept_run_is_in_the_link(explorer):
     assert (texts["gain"], beside) == ("5", RING)
 
 
-def test_a_link_to_two_runs_shows_both(explorer):
+def test_a_link_to_two_runs_shows_both_after_a_click(explorer):
     page = explorer(to_query({**RING, "gain": "5"}, RING))
-    kinds = [(job.request.kind, job.request.experiment) for job in page.service.pool.jobs]
-    assert kinds[1] == ("run", experiment_of(RING).canonical())
-    assert page.kept_box.visible and page.keep.label == "Remove kept"
-    page.service.pool.jobs[1].tell(canned_records(0, 3))
+    jobs = page.service.pool.jobs
+    assert [job.request.kind for job in jobs] == ["summary"]  # no run without a click
+    assert page.kept_box.visible and page.keep.label == "Remove kept" and page.start_kept.visible
+    page.start_kept.clicks += 1
     page.settle()
-    assert page.kept_view.now_source.data["y"][7] == 1.0
+    assert (jobs[1].request.kind, jobs[1].request.experiment) == (
+        "run",
+        experiment_of(RING).canonical(),
+    )
+    assert not page.start_kept.visible
+    jobs[1].tell(canned_records(0, 3))
+    page.settle()
+    assert page.kept_view.now_source.data["y"][7] == 1.0 and not page.start_kept.visible
+    page.keep_run()
+    assert not page.kept_box.visible and jobs[1].ended == ["cancel"]
+
+
+def test_a_kept_run_that_fails_says_so_and_can_be_started_again(explorer):
+    page = explorer(to_query({**RING, "gain": "5"}, RING))
+    page.start_kept_run()
+    page.service.pool.jobs[1].tell(msg.Failed("Too many requests wait."))
+    page.settle()
+    assert "Too many requests wait." in page.message.object and page.start_kept.visible
 
 
 def test_a_finished_run_cannot_be_gone_on_with(explorer):

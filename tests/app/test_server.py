@@ -2,6 +2,7 @@
 start.
 """
 
+import concurrent.futures
 import contextlib
 import re
 import socket
@@ -9,6 +10,7 @@ import sys
 import time
 
 import pytest
+from bokeh.application import Application
 
 from localfields import InputError
 from localfields.app import server as module
@@ -39,24 +41,11 @@ def forget_unused(server):
 
 
 @pytest.fixture
-def counted(server, monkeypatch):
-    """The number of open pages after each one that is opened or closed, starting from none."""
-    service = server.service
+def num_pages(server):
+    """Counts open pages, of which there is none at first."""
     with forget_unused(server):
-        assert wait_until(lambda: service.sessions == 0)
-    numbers = []
-
-    def recorded(method):
-        def call():
-            result = method()
-            numbers.append(service.sessions)
-            return result
-
-        return call
-
-    for name in ("enter", "leave"):
-        monkeypatch.setattr(service, name, recorded(getattr(service, name)))
-    return numbers
+        assert wait_until(lambda: server.service.num_pages() == 0)
+    return server.service.num_pages
 
 
 def wait_until(condition, seconds=60.0):
@@ -66,18 +55,18 @@ def wait_until(condition, seconds=60.0):
     return condition()
 
 
-def test_health_opens_no_page(server, counted):
+def test_health_opens_no_page(server, num_pages):
     reply = ask(server.port, "/health")
-    assert (reply.status, reply.text) == (200, "ok\n") and counted == []
+    assert (reply.status, reply.text) == (200, "ok\n") and num_pages() == 0
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_are_counted(server, counted, path):
+def test_pages_are_counted(server, num_pages, path):
     reply = ask(server.port, path)
     assert reply.status == 200 and "text/html" in reply.headers["content-type"]
-    assert counted == [1]
+    assert num_pages() == 1
     with forget_unused(server):
-        assert wait_until(lambda: counted == [1, 0])
+        assert wait_until(lambda: num_pages() == 0)
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/health", "/nothing", "/static/js/bokeh.min.js"])
@@ -107,15 +96,15 @@ def test_all_that_a_page_loads_comes_from_here(server, path):
     assert not re.findall(r"(?:src|href)=[\"']?(?:https?:)?//", page)
 
 
-def test_a_page_that_is_looked_at_stays(server, counted):
+def test_a_page_that_is_looked_at_stays(server, num_pages):
     """It is forgotten once it is closed, unlike one that nobody has looked at."""
     visitor = Visitor(server.url)
     with forget_unused(server):
         time.sleep(1)
-        assert counted == [1]
+        assert num_pages() == 1
         visitor.force_roundtrip()
     visitor.close()
-    assert wait_until(lambda: counted == [1, 0])
+    assert wait_until(lambda: num_pages() == 0)
 
 
 def test_a_page_that_fails_tells_the_visitor_nothing_of_the_inside(server, monkeypatch, capfd):
@@ -130,23 +119,69 @@ def test_a_page_that_fails_tells_the_visitor_nothing_of_the_inside(server, monke
     assert "of the inside" in capfd.readouterr().err
 
 
-def test_a_full_explorer_says_so_and_opens_nothing(server, counted):
-    server.service.sessions = server.service.limits.sessions
-    try:
-        reply = ask(server.port, "/")
-        assert reply.status == 503 and "full: 60 pages are open" in reply.text
-        assert counted == []
-        assert ask(server.port, "/health").status == 200
-    finally:
-        server.service.sessions = 0
+def test_a_full_explorer_says_so_and_opens_nothing(server, num_pages, monkeypatch):
+    monkeypatch.setattr(server.service, "limits", Limits(sessions=1))
+    assert ask(server.port, "/runs").status == 200
+    reply = ask(server.port, "/runs")
+    assert reply.status == 503 and "full: 1 pages are open" in reply.text
+    assert num_pages() == 1
+    assert ask(server.port, "/health").status == 200
 
 
-def test_service_counts():
-    service = Service(None, Limits(sessions=2))  # type: ignore[arg-type]
-    assert service.enter() and service.enter() and not service.enter()
+def test_visitors_who_come_at_once_are_counted_one_by_one(server, num_pages, monkeypatch):
+    monkeypatch.setattr(server.service, "limits", Limits(sessions=2))
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        replies = threads.map(lambda _: ask(server.port, "/runs").status, range(4))
+        assert sorted(replies) == [200, 200, 503, 503]
+    assert num_pages() == 2
+
+
+def test_a_page_that_cannot_be_built_is_not_counted(server, num_pages, monkeypatch):
+    """The libraries fail after our part of the page was made, as they did on some addresses."""
+    initialize = Application.initialize_document
+
+    def broken(*arguments):
+        initialize(*arguments)
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Application, "initialize_document", broken)
+        assert [ask(server.port, "/runs").status for _ in range(2)] == [500, 500]
+    assert num_pages() == 0
+    assert ask(server.port, "/runs").status == 200
+
+
+def test_who_has_left_gets_no_page(server, num_pages):
+    """Requests that were called off while they waited for their turn are not carried out."""
+    with socket.create_connection(("127.0.0.1", server.port)) as first:
+        request = f"GET /runs HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+        first.sendall(request)
+        for _ in range(10):
+            with socket.create_connection(("127.0.0.1", server.port)) as other:
+                other.sendall(request)
+        assert ask(server.port, "/runs").status == 200
+        assert num_pages() <= 4  # of those who left at most two, before the server could notice
+
+
+def test_large_bodies_are_not_taken(server):
+    """The server hangs up before it has taken what it would reject."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 90000000"
+        connection.sendall(f"{head}\r\n\r\n".encode())
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            for _ in range(90):
+                connection.sendall(bytes(10**6))
+                sent += 1
+        assert sent < 20  # what the system keeps on the way
+
+
+def test_service_says_when_it_is_full():
+    service = Service(None, Limits(sessions=2), num_pages=lambda: 2)  # type: ignore[arg-type]
     assert "2 pages" in service.full()
-    service.leave()
-    service.leave()
+    service.num_pages = lambda: 1
     assert service.full() == ""
 
 

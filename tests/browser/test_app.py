@@ -296,6 +296,8 @@ def test_two_runs_side_by_side_and_a_link_to_both(visit):
     other = visit(path="?" + link.partition("?")[2])
     predicted(other, "oscillatory")
     assert other.page.get_by_label("gain g").input_value() == "0.01"
+    assert other.values("kept run: ipr") == []  # a link starts nothing
+    other.button("Run it").click()
     other.wait(
         lambda: (got := other.values("kept run: ipr")) and got[-1] == kept,
         "the kept run, from the store",

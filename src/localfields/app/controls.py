@@ -76,20 +76,22 @@ class SliderScale:
         """The number at a position, with three digits."""
         share = position / POSITIONS
         if self.log:
-            value = self.low * (self.high / self.low) ** share
+            value = self.low ** (1 - share) * self.high**share
         else:
-            value = self.low + share * (self.high - self.low)
+            value = self.low * (1 - share) + self.high * share
         value = float(f"{value:.3g}")
         return float(round(value)) if self.whole else min(max(value, self.low), self.high)
 
     def position(self, value: float) -> int:
         """The position nearest to a number."""
         value = min(max(value, self.low), self.high)
+        # In an order in which no number overflows, however far apart the ends are.
+        low, high = self.low / 2, self.high / 2
         if self.log:
-            share = math.log(value / self.low) / math.log(self.high / self.low)
+            value, low, high = math.log(value), math.log(self.low), math.log(self.high)
         else:
-            share = (value - self.low) / (self.high - self.low)
-        return round(share * POSITIONS)
+            value /= 2
+        return round((value - low) / (high - low) * POSITIONS)
 
     def including(self, *values: float) -> SliderScale:
         """This range, widened where a legal value lies outside."""

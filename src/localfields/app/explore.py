@@ -63,9 +63,8 @@ class Explorer(Page):
         self.setting_changed()
         if mistake:
             self.show_mistake(mistake)
-        if kept is not None:  # a link may name two settings: the second one is run at once
+        if kept:  # a link may name two settings; a click starts a run, never a link
             self.kept_run = LiveRun(kept, read(kept, service.limits))
-            self.kept_job = self._submit_run(self.kept_run)
 
     def _make_widgets(self) -> None:
         self.preset = pn.widgets.Select(
@@ -85,6 +84,9 @@ class Explorer(Page):
                 ("Keep beside", self.keep_run, "compare this run with the next one"),
             )
         ]
+        self.start_kept = self.button(
+            "Run it", "default", self.start_kept_run, "train with the kept setting, too"
+        )
         self.banner = text_pane(css_classes=["banner"])
         self.status = text_pane(css_classes=["status"])
         self.player = pn.widgets.Player(
@@ -168,6 +170,12 @@ class Explorer(Page):
         request = Request("run", run.experiment.canonical(), run.checkpoint, one_record)
         return self.service.pool.submit(request, functools.partial(self.post, run))
 
+    def start_kept_run(self) -> None:
+        """Start the second run that a link names."""
+        if self.kept_run is not None and self.kept_job is None:
+            self.kept_job = self._submit_run(self.kept_run)
+            self._update_buttons()
+
     def pause_run(self) -> None:
         """Pause the run; it says `Done` when it has stopped."""
         if self.run_job is not None:
@@ -195,11 +203,14 @@ class Explorer(Page):
     def keep_run(self) -> None:
         """Keep the run for comparison, or remove the one that is kept."""
         if self.kept_run is not None:
-            self.kept_run = None
+            if self.kept_job is not None:
+                self.kept_job.cancel()
+            self.kept_run = self.kept_job = None
         elif self.run is not None and self.run.started:
             self.kept_run = self.run
         self._show_kept()
         self._show_link()
+        self._update_buttons()
 
     def _time_chosen(self, event: Any) -> None:
         self.following = self.run is None or event.new >= len(self.run.steps) - 1
@@ -226,6 +237,10 @@ class Explorer(Page):
             self.dirty = True
             if topic is self.run:
                 self._receive_progress(message)
+            elif isinstance(message, (Failed, Lost)):
+                self.kept_job = None
+                self.show_mistake(f"The kept run ended. {message.message}")
+                self._update_buttons()
 
     def _receive_summary(self, message: Any) -> None:
         if isinstance(message, TaskSummary):
@@ -323,6 +338,8 @@ class Explorer(Page):
         self.pause.disabled = self.cancel.disabled = not running
         self.reset.disabled = run is None
         self.keep.disabled = (run is None or not run.started) and self.kept_run is None
+        kept = self.kept_run
+        self.start_kept.visible = kept is not None and not kept.started and self.kept_job is None
 
     def _show_link(self) -> None:
         texts, location = self.controls.texts, pn.state.location
@@ -346,8 +363,9 @@ class Explorer(Page):
         """The whole page as a template."""
         wide: Any = {"sizing_mode": "stretch_width"}
         self.kept_title = text_pane()
-        self.kept_box = pn.Column(self.kept_title, visible=False, **wide)
+        self.kept_box = pn.Column(self.kept_title, self.start_kept, visible=False, **wide)
         self._show_kept()
+        self._update_buttons()
         limits = html.escape(" ".join(self.service.limits.sentences()))
         main = (
             self.message,

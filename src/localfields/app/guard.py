@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
+import html
 import ipaddress
 import socket
 import sys
+import time
 import urllib.parse
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from bokeh.util.token import check_token_signature, get_token_payload
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 from tornado.websocket import WebSocketHandler
+
+from ..errors import InputError
 
 # Bokeh needs scripts and styles within the page; nothing else comes from, or goes to, another host.
 CONTENT_POLICY = "; ".join(
@@ -44,6 +48,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "localfields",
 }
+FRAMES = ("iframe", "frame", "embed", "object", "fencedframe")
 PAGE_INTERVAL = 0.1  # seconds between building two pages
 CLOSED_LIFETIME = 2.0  # seconds after which a page that was closed is forgotten
 
@@ -129,8 +134,26 @@ class PlainText(RequestHandler):
         self.finish(f"{self.text}\n")
 
 
+class ForeignLink(RequestHandler):
+    """Asks before a link from another site is followed; it opens no session."""
+
+    def prepare(self) -> None:
+        """Answer with the same link: a click on it comes from here."""
+        link = html.escape(f"{self.request.path}?{self.request.query}")
+        self.set_status(403)
+        self.finish(
+            "<!doctype html><meta charset='utf-8'><title>localfields</title>"
+            "<p>A page of another site opened this link to the explorer:</p>"
+            f"<p><code>{link}</code></p><p><a href='{link}'>Open it</a></p>"
+        )
+
+
 def install(
-    application: Any, names: HostNames, full: Callable[[], str], pages: Iterable[str]
+    application: Any,
+    names: HostNames,
+    full: Callable[[], str],
+    check_query: Callable[[str], object],
+    pages: Iterable[str],
 ) -> None:
     """Check every request before the application handles it.
 
@@ -138,6 +161,7 @@ def install(
         application: Of tornado.
         names: That it answers to.
         full: Returns why no more pages can be opened; empty if they can.
+        check_query: Raises InputError for the query of a page that cannot be read.
         pages: Paths at which a page is opened.
     """
     find_handler, pages = application.find_handler, set(pages)
@@ -147,20 +171,38 @@ def install(
 
     def find_checked(request: Any, **more: Any) -> Any:
         status, text = rejection(request, names)
-        is_page = request.path.rstrip("/") in pages
-        if not status and is_page and (text := full()):
+        is_page = not status and request.path.rstrip("/") in pages
+        if is_page and (text := full()):
             status = 503
+        elif is_page:
+            try:
+                check_query(request.query)
+            except InputError as error:
+                status, text = 400, str(error)
         if status:
             answer = {"status": status, "text": text}
             delegate = application.get_handler_delegate(request, PlainText, answer)
+        elif is_page and request.query and is_foreign(request):
+            delegate = application.get_handler_delegate(request, ForeignLink)
         else:
             delegate = find_handler(request, **more)
         if hasattr(delegate, "handler_class"):
-            lock = building if is_page and not status else None
-            delegate.handler_class = secured(delegate.handler_class, lock)
+            opens_page = is_page and not status and delegate.handler_class is not ForeignLink
+            secure = functools.partial(secured_page, building=building, full=full)
+            delegate.handler_class = (secure if opens_page else secured)(delegate.handler_class)
         return delegate
 
     application.find_handler = find_checked
+
+
+def is_foreign(request: Any) -> bool:
+    """Whether the browser says that a page of another origin asks.
+
+    It says so on this machine and over https, not over plain http from another machine. Another
+    port of this machine is of the same site but of another origin. `none` is somebody who typed the
+    address, or clicked on it outside of the browser.
+    """
+    return request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
 
 
 def rejection(request: Any, names: HostNames) -> tuple[int, str]:
@@ -174,10 +216,15 @@ def rejection(request: Any, names: HostNames) -> tuple[int, str]:
     if headers.get("Upgrade", "").lower() == "websocket":
         if origin is not None and not names.allows_origin(origin, host):
             return 403, "Pages of other origins may not connect."
-    elif headers.get("Sec-Fetch-Site") == "cross-site" and (
-        headers.get("Sec-Fetch-Mode") != "navigate"  # a link from another site is fine
-    ):
+    elif is_foreign(request) and headers.get("Sec-Fetch-Mode") != "navigate":
         return 403, "Pages of other origins may not read from here."
+    elif headers.get("Sec-Fetch-Dest") in FRAMES:  # a navigation, too, but nobody's click
+        return 403, "The explorer cannot be shown within another page."
+    # Bokeh would take up the session that is named, or stumble over it.
+    if "Bokeh-Session-Id" in headers or any(
+        name.startswith("bokeh-") for name in request.arguments
+    ):
+        return 403, "The explorer chooses the session itself. Open it without bokeh-… parameters."
     path = urllib.parse.unquote(request.path)
     # The first two are for embedding in other pages, which nobody does.
     hidden = path.endswith(("/autoload.js", "/metadata"))
@@ -189,12 +236,10 @@ def rejection(request: Any, names: HostNames) -> tuple[int, str]:
 
 
 @functools.cache
-def secured(handler: type[Any], building: asyncio.Lock | None = None) -> type[Any]:
-    """A handler that adds our headers to every answer, and holds the lock while it runs."""
+def secured(handler: type[Any]) -> type[Any]:
+    """A handler that adds our headers to every answer, and lets only our own pages connect."""
 
     class Secured(handler):
-        locked = False
-
         def set_default_headers(self) -> None:
             super().set_default_headers()
             host = self.request.headers.get("Host", "")
@@ -203,20 +248,16 @@ def secured(handler: type[Any], building: asyncio.Lock | None = None) -> type[An
                 self.set_header(name, value)
             self.set_header("Content-Security-Policy", CONTENT_POLICY.format(socket=sockets))
 
-        async def prepare(self) -> None:
-            if inspect.isawaitable(prepared := super().prepare()):
-                await prepared
-            if building is not None and not self._finished:
-                await building.acquire()
-                self.locked = True
-
-        def on_finish(self) -> None:
-            super().on_finish()
-            if self.locked and building is not None:
-                self.locked = False
-                asyncio.get_running_loop().call_later(PAGE_INTERVAL, building.release)
-
     class SecuredSocket(Secured):
+        async def prepare(self) -> None:
+            """Reject a token that is not ours; bokeh would log a traceback for each."""
+            await super().prepare()
+            protocols = self.request.headers.get("Sec-WebSocket-Protocol", "").split(",")
+            ours = len(protocols) == 2 and protocols[0].strip() == "bokeh"
+            if not self._finished and not (ours and is_valid(protocols[1].strip(), self)):
+                self.set_status(403)
+                self.finish("This page has expired. Load it again.\n")
+
         def on_close(self) -> None:
             """Forget a closed page soon; bokeh alone gives it as long as one still loading."""
             # The session is missing once the connection was closed for a bad message.
@@ -228,6 +269,45 @@ def secured(handler: type[Any], building: asyncio.Lock | None = None) -> type[An
     cls = SecuredSocket if issubclass(handler, WebSocketHandler) else Secured
     cls.__name__ = cls.__qualname__ = handler.__name__
     return cls
+
+
+@functools.cache
+def secured_page(handler: type[Any], building: asyncio.Lock, full: Callable[[], str]) -> type[Any]:
+    """A secured handler that opens a page: one at a time, and only for visitors who wait for it."""
+
+    class SecuredPage(secured(handler)):
+        left = False
+
+        def on_connection_close(self) -> None:
+            super().on_connection_close()
+            self.left = True
+
+        async def get(self, *arguments: Any, **more: Any) -> None:
+            async with building:
+                await asyncio.sleep(0)  # in which the server notices who has left
+                if self.left:
+                    return
+                if text := full():  # others came while this visitor waited
+                    self.set_status(503)
+                    self.finish(f"{text}\n")
+                    return
+                await super().get(*arguments, **more)
+                if not self._finished:
+                    self.finish()
+                await asyncio.sleep(PAGE_INTERVAL)
+
+    SecuredPage.__name__ = SecuredPage.__qualname__ = handler.__name__
+    return SecuredPage
+
+
+def is_valid(token: str, handler: Any) -> bool:
+    """Whether the server signed the token of a websocket, and it has not expired."""
+    key = handler.application.secret_key
+    try:
+        signed = check_token_signature(token, secret_key=key, signed=True)
+        return signed and get_token_payload(token)["session_expiry"] > time.time()
+    except Exception:  # whatever bokeh stumbles over in a forged token
+        return False
 
 
 def _expire(session: Any) -> None:

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import panel as pn
 from bokeh.models import Tooltip
+from panel.io.location import Location
+from panel.util.parameters import edit_readonly
 
 from .state import page_link
 
@@ -208,13 +210,36 @@ def at_once(call: Callable[..., None], *arguments: Any) -> None:
         call(*arguments)
 
 
+class PlainLocation(Location):
+    """The address of a page, whose query stays text.
+
+    Panel's own turns parameters into Python values, by `ast.literal_eval` too, and fails on some.
+    """
+
+    @property
+    def query_params(self) -> dict[str, Any]:
+        """Nothing: `state.py` reads the query."""
+        return {}
+
+
+def set_location() -> None:
+    """Give the page that is being built its address, before Panel makes one of its own."""
+    document: Any = pn.state.curdoc
+    request = document.session_context.request
+    query = f"?{request.query}" if request.query else ""
+    location = PlainLocation(pathname=request.path, search=query)
+    with edit_readonly(location):
+        location.href = f"{request.protocol}://{request.host}{request.path}{query}"
+    pn.state._locations[document] = location
+
+
 def open_page(kind: type[Any], service: Any) -> Any:
     """Build the page of a new visitor."""
     location, document = pn.state.location, pn.state.curdoc
     query = (location.search or "") if location is not None else ""
     page = kind(service, query.removeprefix("?"), document)
+    pn.state.on_session_destroyed(lambda context: page.leave())
     layout = page.layout()
     page.document = document
     page.opened()
-    pn.state.on_session_destroyed(lambda context: page.leave())
     return layout

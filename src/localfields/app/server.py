@@ -8,7 +8,6 @@ import logging
 import secrets
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,15 +24,17 @@ from .explore import Explorer
 from .guard import HostNames, PlainText, install, is_loopback
 from .library import Library, patterns
 from .limits import Limits
-from .page import Page, open_page
+from .page import Page, open_page, set_location
 from .phase import Phase
 from .pool import Pool
 from .presets import OUR_PRESETS
+from .state import settings_in
 
 PAGES: dict[str, type[Page]] = {"/": Explorer, "/phase": Phase, "/runs": Library}
 SESSION_CHECK = 1000  # milliseconds between looks for pages that were closed,
 UNUSED_LIFETIME = 60_000  # and that a page may take to load
 MAX_MESSAGE = 2**21  # bytes that a page may send at a time
+MAX_BODY = 2**12  # bytes of a request's body, which none of ours has
 OPEN_WARNING = (
     "localfields: warning: {} can be reached by others, who may start runs on this machine and "
     "read what is stored; nobody is asked for a password."
@@ -49,24 +50,13 @@ class Service:
     store: Path | None = None  # folder of stored runs
     report: Path | None = None  # folder of the reproduction report
     downloads: Downloads = dataclasses.field(default_factory=Downloads)
-    sessions: int = 0  # open pages
-    _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
-
-    def enter(self) -> bool:
-        """Count a page that is opened; false if there are too many."""
-        with self._lock:
-            self.sessions += 1
-            return self.sessions <= self.limits.sessions
-
-    def leave(self) -> None:
-        """Count a page that is closed."""
-        with self._lock:
-            self.sessions -= 1
+    # Asks the server, which knows it even where building a page failed.
+    num_pages: Callable[[], int] = lambda: 0
 
     def full(self) -> str:
         """Why no more pages can be opened; empty if they can."""
         most = self.limits.sessions
-        if self.sessions < most:
+        if self.num_pages() < most:
             return ""
         return f"The explorer is full: {most} pages are open. Try again in a minute."
 
@@ -134,6 +124,7 @@ class Server:
                 check_unused_sessions_milliseconds=SESSION_CHECK,
                 unused_session_lifetime_milliseconds=UNUSED_LIFETIME,
                 websocket_max_message_size=MAX_MESSAGE,
+                http_server_kwargs={"max_body_size": MAX_BODY},
                 sign_sessions=True,
                 secret_key=secrets.token_urlsafe(32),
                 include_headers=[],
@@ -147,7 +138,14 @@ class Server:
             raise InputError(message) from None
         # Bokeh takes fixed ports only, and there may be a tunnel.
         server._tornado._websocket_origins = names.origin_patterns()
-        install(server._tornado, names, service.full, [path.rstrip("/") for path in PAGES])
+        service.num_pages = lambda: sum(len(server.get_sessions(path)) for path in PAGES)
+        install(
+            server._tornado,
+            names,
+            service.full,
+            lambda query: settings_in(query, service.limits),
+            [path.rstrip("/") for path in PAGES],
+        )
         return server
 
     def run(self) -> None:
@@ -214,11 +212,10 @@ def page_builder(service: Service, kind: type[Page]) -> Callable[[], Any]:
     """The function that builds a page for each visitor."""
 
     def build() -> Any:
-        entered = service.enter()
-        pn.state.on_session_destroyed(lambda context: service.leave())
-        if not entered:  # others came between the check of the request and this page
-            return pn.pane.Str(service.full())
         try:
+            set_location()
+            if text := service.full():  # for a page whose websocket comes back after a while
+                return pn.pane.Str(text)
             return open_page(kind, service)
         except InputError as error:
             return pn.pane.Str(str(error))

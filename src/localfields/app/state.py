@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._spec import Spec, fields
-from ..errors import InputError
+from ..errors import InputError, show
 from ..experiments import Experiment
 from ..experiments.texts import experiment_of
 from .limits import Limits
 
 KEPT_RUN = "beside"  # the parameter that holds the link of the run kept for comparison
 IGNORED = ("theme",)  # parameters that say nothing about the setting
+MAX_TEXT = 4000  # characters of one field: room for a hundred numbers
 
 # Where a class of each family is found after `import localfields as lf`.
 NAMESPACES = {
@@ -46,7 +47,7 @@ def texts_in(query: str, limits: Limits) -> dict[str, str]:
     """The texts of a link by field, not interpreted yet.
 
     Raises:
-        InputError: If it is malformed, or names a field twice.
+        InputError: If it is malformed or too long, or names a field twice.
     """
     if len(query) > limits.text_length:
         raise InputError(
@@ -55,7 +56,11 @@ def texts_in(query: str, limits: Limits) -> dict[str, str]:
         )
     try:
         pairs = urllib.parse.parse_qsl(
-            query.removeprefix("?"), keep_blank_values=True, strict_parsing=bool(query)
+            query.removeprefix("?"),
+            keep_blank_values=True,
+            strict_parsing=bool(query),
+            errors="strict",
+            max_num_fields=MAX_TEXT,
         )
     except ValueError as error:
         raise InputError(
@@ -65,7 +70,33 @@ def texts_in(query: str, limits: Limits) -> dict[str, str]:
     pairs = [(name, text) for name, text in pairs if name not in IGNORED]
     if len(dict(pairs)) < len(pairs):
         raise InputError("This link names a field twice. Remove one of them.")
+    for name, text in pairs:
+        if name != KEPT_RUN and len(text) > MAX_TEXT:
+            raise InputError(
+                f"The field {show(name)} of this link has {len(text)} characters; at most "
+                f"{MAX_TEXT} are possible. Shorten it."
+            )
+        if odd := next((c for c in text if c.isdigit() and not c.isascii()), ""):
+            raise InputError(
+                f"The field {show(name)} of this link contains {odd!r}. Write numbers with the "
+                "digits 0 to 9."
+            )
     return dict(pairs)
+
+
+def settings_in(query: str, limits: Limits) -> tuple[dict[str, str], dict[str, str] | None]:
+    """The texts of a link and those of the kept run, if any, not interpreted yet.
+
+    Raises:
+        InputError: If it is malformed, or more than one run is kept.
+    """
+    texts = texts_in(query, limits)
+    if KEPT_RUN not in texts:
+        return texts, None
+    kept = texts_in(texts.pop(KEPT_RUN), limits)
+    if KEPT_RUN in kept:
+        raise InputError("This link keeps more than one run for comparison. Remove one of them.")
+    return texts, kept
 
 
 def from_query(query: str, limits: Limits) -> tuple[dict[str, str], dict[str, str] | None]:
@@ -74,11 +105,11 @@ def from_query(query: str, limits: Limits) -> tuple[dict[str, str], dict[str, st
     Raises:
         InputError: If it does not describe an experiment, or one that is too large.
     """
-    texts = texts_in(query, limits)
-    kept = texts.pop(KEPT_RUN, None)
-    if texts:
-        read(texts, limits)
-    return texts, None if kept is None else from_query(kept, limits)[0]
+    texts, kept = settings_in(query, limits)
+    for setting in (texts, kept):
+        if setting:
+            read(setting, limits)
+    return texts, kept
 
 
 def read(texts: Mapping[str, str], limits: Limits) -> Experiment:
