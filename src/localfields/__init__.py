@@ -7,9 +7,11 @@ localfields` starts no backend and changes no setting.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # checkers know the name; importing `typing` takes longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import analysis as analysis
     from . import baselines as baselines
     from . import data as data

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from .errors import InputError, shorten, show
 
@@ -27,25 +28,62 @@ def load_plugins(names: Sequence[str]) -> None:
                 "Update or remove that package."
             ) from None
     for name in names:
-        if name.endswith(".py") and not Path(name).is_file():
-            raise InputError(f"--plugin: there is no file {show(name)}. Check its name and folder.")
+        _check_name(name)
         try:
-            if name.endswith(".py"):
-                location = importlib.util.spec_from_file_location(Path(name).stem, name)
-                assert location is not None and location.loader is not None
-                module = importlib.util.module_from_spec(location)
-                sys.modules[Path(name).stem] = module
-                location.loader.exec_module(module)
-            else:
-                sys.path.insert(0, str(Path.cwd()))
-                module = importlib.import_module(name)
-            _remember(module)
-        except Exception as error:
+            module = _load_file(name) if name.endswith(".py") else _load_module(name)
+        except (Exception, SystemExit) as error:
             raise InputError(
                 f"--plugin: {show(name)} cannot be imported ({_described(error)})."
             ) from None
+        _remember(module)
         if name not in PLUGINS:
             PLUGINS.append(name)
+
+
+def _load_file(name: str) -> ModuleType:
+    path = Path(name)
+    location = importlib.util.spec_from_file_location(path.stem, path)
+    assert location is not None and location.loader is not None
+    module = importlib.util.module_from_spec(location)
+    sys.modules[path.stem] = module
+    try:
+        location.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
+    return module
+
+
+def _load_module(name: str) -> ModuleType:
+    # Last: a file beside the user's must not take the place of an installed module.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+def _check_name(name: str) -> None:
+    """Raise `InputError` if there is no such file, or another module has the name of a plugin.
+
+    Whoever imports that module would get the plugin. A file that is loaded again is a new version
+    of itself.
+    """
+    path = Path(name)
+    if not name.endswith(".py"):
+        path = Path(*name.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if not path.is_file():
+            return
+    elif path.is_file():
+        name = path.stem
+    else:
+        raise InputError(f"--plugin: there is no file {show(name)}. Check its name and folder.")
+    file: Any = path
+    if name in sys.modules:
+        file = getattr(sys.modules[name], "__file__", None)
+    elif name.isidentifier() and (location := importlib.util.find_spec(name)) is not None:
+        file = location.origin
+    if file is None or not (os.path.exists(file) and os.path.samefile(file, path)):
+        raise InputError(f"--plugin: {path} has the name of another module, `{name}`. Rename it.")
 
 
 PLUGINS: list[str] = []
@@ -60,7 +98,7 @@ def _remember(module: ModuleType) -> None:
     MODULES[:] = [known for known in MODULES if known.__name__ != module.__name__] + [module]
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {shorten(error)}".rstrip(".")
 
 

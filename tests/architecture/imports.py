@@ -31,6 +31,7 @@ LAYERS = (
     ("experiments", "store"),
     ("plots", "figures"),
     ("cli", "app"),
+    ("__main__",),
 )
 
 # Within a layer rooms do not know of each other, with these exceptions; in the lowest, any order

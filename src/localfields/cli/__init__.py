@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import io
-import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+
+from ._process import Interrupts, describe_failure, drop_output, open_streams
+
+TYPE_CHECKING = False  # checkers know the name; Ctrl-C should be handled before `typing` is loaded
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 COMMANDS = {
     "app": "Open the explorer in a browser: turn the gain and watch a receptive field being born.",
@@ -38,28 +41,50 @@ options:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
+    with Interrupts(at_exit=argv is None) as interrupts:
+        error = None
+        try:
+            _main(list(sys.argv[1:] if argv is None else argv))
+        except BaseException as raised:
+            error = raised
+    if error is not None:
+        _exit(error, interrupted=interrupts.asked > 0)
+
+
+def _main(argv: list[str]) -> None:
     from .._start import leave_checks_out
-    from ..errors import InputError
 
     leave_checks_out()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal without ξ and ∞ gets question marks, not a traceback.
-            stream.reconfigure(errors="replace")
+    open_streams()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
-            _dispatch(list(sys.argv[1:] if argv is None else argv))
-    except InputError as error:
-        print(f"localfields: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("localfields: interrupted.", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`), which is no mistake.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _dispatch(argv)
+    finally:
+        sys.stdout.flush()  # here an error of it can still be told
+
+
+def _exit(error: BaseException, interrupted: bool) -> NoReturn:
+    """Exit with the line and the code that an error deserves; a bug of ours has its traceback."""
+    from ..errors import InputError
+
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, BrokenPipeError):
+        drop_output()  # its reader has gone (`| head`), which is no mistake
         sys.exit(141)
+    if isinstance(error, InputError):
+        message, code = str(error), 2
+    elif isinstance(error, KeyboardInterrupt) or interrupted:
+        message, code = "interrupted.", 130
+    elif message := describe_failure(error):
+        code = 2
+    else:
+        raise error
+    if isinstance(error, OSError) and error.filename is None:
+        drop_output()
+    print(f"localfields: {message}", file=sys.stderr)
+    sys.exit(code)
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,0 +1,5 @@
+"""`python -m localfields` is `localfields`."""
+
+from .cli import main
+
+main()
