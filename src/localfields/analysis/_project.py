@@ -102,6 +102,7 @@ def fit(
         low: Least parameters; broadcast against `starts`.
         high: Largest parameters.
     """
+    # Fields of unit size, so that one tolerance suits all.
     scale = np.sqrt((target**2).mean(axis=1))
     target = target / scale[:, None]
     low, high = (np.broadcast_to(x, starts.shape) for x in (low, high))
@@ -116,6 +117,8 @@ def fit(
     parts = []
     for i in range(0, num, size):
         rows = slice(i, i + size)
+        # Row s · fields + f is start s of field f. A few steps from every start show which is best;
+        # only that one is followed to the end.
         tiled = np.tile(target[rows], (count, 1))
         least, largest = (x[:, rows].reshape(-1, width) for x in (low, high))
         point = _project(model, tiled, starts[:, rows].reshape(-1, width))
@@ -149,6 +152,8 @@ def _descend(
             model, target[active], np.clip(now.parameters + step, low[active], high[active])
         )
         better = proposed.cost < now.cost
+        # Levenberg–Marquardt: toward Gauss–Newton after a step that helped, shorter after one that
+        # did not.
         damping[active] = np.where(
             better, np.maximum(damping[active] / 5, 1e-12), damping[active] * 4
         )
@@ -170,6 +175,8 @@ def _step(
     model: Model, now: _Point, low: np.ndarray, high: np.ndarray, damping: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The damped step, and by how much it should lower the cost."""
+    # Variable projection (Kaufman 1975): the part of the derivative inside the span of the columns
+    # is taken up by the coefficients, which are refitted at every point.
     derivative = model.tangent(now.parameters, now.coefficients)
     derivative = derivative - now.span @ (now.span.swapaxes(1, 2) @ derivative)
     slope = np.einsum("fsp,fs->fp", derivative, now.residual)
@@ -177,6 +184,8 @@ def _step(
     square = derivative.swapaxes(1, 2) @ derivative
     length = np.sqrt(np.diagonal(square, axis1=1, axis2=2))
     fixed |= length <= 1e-12 * length.max(axis=1, keepdims=True)  # nothing depends on it
+    # Parameters in units of their own effect; those that are fixed become rows of the identity,
+    # with a step of zero.
     scale = np.where(fixed, np.inf, length)
     matrix = square / scale[:, :, None] / scale[:, None, :]
     matrix = matrix + np.eye(slope.shape[1]) * np.where(fixed, 1, damping[:, None])[:, None, :]

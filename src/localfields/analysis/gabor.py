@@ -34,10 +34,10 @@ class GaborFit:
 
     Args:
         shape: The lattice.
-        position: Center of the envelope in sites, from 0 to N; one an axis (last axis) on a torus.
+        position: Center of the envelope in sites, from 0 to N; one per axis (last axis) on a torus.
         covariance: Of the envelope in sites², (…, axis, axis).
-        frequency: Cycles around the ring, not whole in general; one an axis (last axis) on a torus,
-            where the first that is not zero is positive.
+        frequency: Cycles around the ring, not whole in general; one per axis (last axis) on a
+            torus, where the first that is not zero is positive.
         phase: At the center, from −π to π: 0 an even field, ±π one that is negative at its center,
             ±π/2 an odd one.
         amplitude: Of the wave at the center, not negative.
@@ -226,7 +226,7 @@ def _starts(batch: FieldBatch) -> np.ndarray:
     axes, sizes, num = len(batch.shape), np.array(batch.shape), len(batch.values)
     largest = peak_position(batch.values, axes).reshape(num, axes).astype(float)
     middle = position(batch.values, axes).reshape(num, axes)
-    # What a Gabor's ratio says of its width, as if the envelope was round: 1.5/((2π)^½ s) an axis.
+    # What a Gabor's ratio says of its width, as if the envelope was round: 1.5/((2π)^½ s) per axis.
     ratio = inverse_participation_ratio(batch.values, axes)
     compact = (1.5 / ratio) ** (1 / axes) / np.sqrt(2 * np.pi)
     peak = spectral_peak(batch.values, axes).reshape(num, axes).astype(float)
@@ -254,6 +254,7 @@ def _gabors(shape: tuple[int, ...]) -> Model:
         shortest = (places[None] - place[:, None] + sizes / 2) % sizes - sizes / 2
         inverse = np.linalg.inv(factor)
         spread = np.sqrt((inverse**2).sum(axis=1))  # along each axis
+        # A narrow envelope has fallen to nothing before it wraps; a wide one meets itself.
         wide = (spread > ALONE * sizes).any(axis=1)
         every = list(itertools.product(range(-IMAGES[axes], IMAGES[axes] + 1), repeat=axes))
         for which, around in ((~wide, [(0,) * axes]), (wide, every)):
@@ -263,8 +264,8 @@ def _gabors(shape: tuple[int, ...]) -> Model:
                 for image in around:
                     d = shortest[which] + sizes * np.array(image)
                     z = d @ factor[which]
-                    once = np.exp(1j * turns @ np.array(image))[:, None]
-                    yield which, d, z, carrier * (once * np.exp((z**2).sum(axis=2) / -2))
+                    image_phase = np.exp(1j * turns @ np.array(image))[:, None]
+                    yield which, d, z, carrier * (image_phase * np.exp((z**2).sum(axis=2) / -2))
 
     def columns(parameters: np.ndarray) -> np.ndarray:
         total = np.zeros((len(parameters), len(places), 2))
@@ -281,6 +282,7 @@ def _gabors(shape: tuple[int, ...]) -> Model:
             turn = -values.imag[..., None]  # the derivative by the angle
             rate = 2 * np.pi / sizes
             diagonal = np.diagonal(lower, axis1=1, axis2=2)[:, None]
+            # By place, logarithms of the diagonal of L, the rest of L, and frequency.
             parts = [
                 swing * (z @ lower.swapaxes(1, 2)) - turn * (rate * frequency[which])[:, None],
                 -swing * z * d * diagonal,

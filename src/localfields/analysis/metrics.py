@@ -1,8 +1,8 @@
 """Metrics: functions from fields to numbers, and `measure`, which takes them along a trajectory.
 
-A metric is a function of fields (…, *shape) and the number of lattice axes that gives one number a
-field, (…,), or on a torus one an axis, (…, axis). Decorated with `metric`, in a file here or in one
-of your own, it is known to `measure`.
+A metric is a function of fields (…, *shape) and the number of lattice axes that gives one number
+per field, (…,), or on a torus one per axis, (…, axis). Decorated with `metric`, in a file here or
+in one of your own, it is known to `measure`.
 """
 
 from __future__ import annotations

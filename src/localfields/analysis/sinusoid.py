@@ -151,21 +151,26 @@ def _valleys(fields: np.ndarray, fineness: int) -> tuple[np.ndarray, np.ndarray]
     axes = tuple(range(1, fields.ndim))
     sizes = np.array(shape)
     padded = tuple(int(n) * fineness for n in shape)
+    # Padding with zeros samples the transform between whole frequencies.
     centered = fields - fields.mean(axis=axes, keepdims=True)
     spectrum = np.fft.rfftn(centered, s=padded, axes=axes)
     along = [np.fft.fftfreq(n, 1 / n) / fineness for n in padded[:-1]]
     along.append(np.arange(spectrum.shape[-1]) / fineness)
     frequency = np.stack(np.meshgrid(*along, indexing="ij"), axis=-1)
     angle = 2 * np.pi * frequency / sizes
+    # Phases as seen from the middle: real is the cosine's part, imaginary the sine's.
     spectrum = spectrum * np.exp(1j * (angle * (sizes - 1) / 2).sum(axis=-1))
     size = float(np.prod(sizes))
     mean_cosine, mean_double = (
         np.prod([diric(k * angle[..., a], n) for a, n in enumerate(shape)], axis=0) for k in (1, 2)
     )
+    # Squared lengths of cosine (less its mean) and sine on the lattice, from means of cos θ and
+    # cos 2θ.
     even, odd = size * ((1 + mean_double) / 2 - mean_cosine**2), size * (1 - mean_double) / 2
     explained = np.where(odd > 1e-9 * size, spectrum.imag**2 / np.where(odd > 0, odd, 1), 0)
     explained += np.where(even > 1e-9 * size, spectrum.real**2 / np.where(even > 0, even, 1), 0)
     explained = np.where(np.abs(frequency).max(axis=-1) >= SLOWEST, explained, 0)
+    # Local minima of the error: the best points of the grid would all lie in one valley.
     lowest = -explained == minimum_filter(-explained, size=3, axes=axes, mode="nearest")
     ranked = np.where(lowest, explained, -1).reshape(len(fields), -1)
     best = np.argsort(-ranked, axis=1, kind="stable")[:, :STARTS]

@@ -83,6 +83,7 @@ def tiling(fields: Any, axes: int = 1, which: Any = None) -> Tiling:
     prints = np.zeros((*lead, int(np.prod(shape))), bool)
     if chosen.any():
         sound = np.abs(read_fields(values[chosen], axes).flat)
+        # The footprint of a field: the sites with at least half of its largest weight.
         prints[chosen] = sound >= sound.max(axis=1, keepdims=True) / 2
     sets = int(np.prod(lead[:-1]))
     prints = prints.reshape(sets, lead[-1], prints.shape[-1])
@@ -114,6 +115,7 @@ def _describe(prints: np.ndarray) -> list[float]:
     variance = (power.sum(axis=0) ** 2 - (power**2).sum(axis=0)).sum() / 2 / size**2
     if variance < 1e-9:  # footprints that overlap alike wherever they lie
         return [*first, overlap, mean, 0.0, 1.0]
+    # Counting the arrangement itself, so that the p-value is never zero.
     as_little = (1 + (_by_chance(prints, areas) <= overlap).sum()) / (1 + DRAWS)
     return [*first, overlap, mean, (mean - overlap) / np.sqrt(variance), as_little]
 

@@ -69,7 +69,7 @@ def tuning(fields: Any, axes: int = 2) -> Tuning:
 
     Raises:
         InputError: For fields that are not finite, or zero everywhere, or of fewer than four sites
-            an axis.
+            per axis.
 
     Example:
         >>> import numpy as np
@@ -110,6 +110,7 @@ def _tuned(values: np.ndarray) -> tuple[np.ndarray, ...]:
         flat, places, radius, angle, (low, high), (radii[1] - radii[0], np.pi / ANGLES)
     )
     curve = np.abs(_transform(flat, places, radius[:, None], angles[None]))
+    # Orientations repeat after half a turn, hence the 2: the circular mean of the doubled angle.
     mean = (curve * np.exp(2j * angles)).sum(axis=1)
     peak = _transform(flat, places, radius[:, None], angle[:, None])[:, 0]
     along = 2 * np.pi * radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)

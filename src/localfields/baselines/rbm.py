@@ -58,6 +58,7 @@ class RBM(Baseline):
         x = self.check_samples(samples, overcomplete=True)
         low, high = self.limits(x)
         scaled = np.clip((x - low) / (high - low), 0, 1)
+        # scikit-learn counts passes over the samples, not steps.
         batch = min(self.batch, len(x))
         of_pass = -(-len(x) // batch)
         passes = -(-self.steps // of_pass)
@@ -74,6 +75,7 @@ class RBM(Baseline):
         hidden = np.asarray(method.intercept_hidden_, np.float64)
         likelihood = pseudo_likelihood(fields, visible, hidden, scaled[:: max(1, len(x) // 1000)])
         notes = {"low": low, "high": high, "pseudo_likelihood": likelihood}
+        # Fields on the samples as they were given, before they were scaled to [0, 1].
         return Fitted(fields / (high - low), True, passes * of_pass, notes)
 
     def limits(self, x: np.ndarray) -> tuple[float, float]:

@@ -72,6 +72,7 @@ class Fit(Method):
             "members": count,
             "seed": Seeds().encode(self.seed),
         }
+        # A fit has no course over time: one record, at step 0.
         return Trajectory(
             steps=np.zeros(1, int),
             times=np.zeros(1),
@@ -100,6 +101,7 @@ class Fit(Method):
 
 def draw_mixture(task: Discrimination, key: jax.Array, num: int) -> np.ndarray:
     """Samples of all classes, (num, size), class after class, by their proportions (rounded)."""
+    # Rounding the cumulative sums, not the counts, makes them add up to `num`.
     counts = np.diff(np.rint(np.cumsum(task.priors) * num).astype(int), prepend=0)
     keys = jax.random.split(key, len(counts))
     parts = zip(task.stimuli, keys, counts, strict=True)

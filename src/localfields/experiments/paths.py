@@ -87,17 +87,18 @@ def resolve(value: Spec, text: Any) -> Target:
         >>> resolve(lf.Experiment(), "xi[1]").paths
         (('task', 'stimuli', 1, 'xi'),)
     """
-    known = list(places(value))
+    all_places = list(places(value))
     if not isinstance(text, str) or not re.fullmatch(r"[a-z]\w*(\.\w+|\[\d+\])*", text):
         raise InputError(
             f"{show(text)} is not the name of a field, such as gain, xi[1] or network.init_scale."
         )
+    # `xi[1]` and `stimuli.1.xi` alike: names in order, and the numbers of classes apart.
     tokens = text.replace("[", ".").replace("]", "").split(".")
     names = [token for token in tokens if not token.isdigit()]
     index = [int(token) for token in tokens if token.isdigit()]
-    hits = [(path, kind) for path, kind in known if _names(path)[-len(names) :] == names]
+    hits = [(path, kind) for path, kind in all_places if _names(path)[-len(names) :] == names]
     if not hits:
-        raise unknown_name("field", text, {_names(path)[-1] for path, _ in known})
+        raise unknown_name("field", text, {_names(path)[-1] for path, _ in all_places})
     meanings = {".".join(_names(path)) for path, _ in hits}
     if len(meanings) > 1:
         raise InputError(
@@ -130,6 +131,8 @@ def placed(value: Any, changes: Mapping[Path, Any]) -> Any:
     """
     if () in changes:
         return changes[()]
+    # All changes at once, from the inside out: values that are illegal together with the old ones
+    # of other fields may be legal with the new.
     below: dict[Any, dict[Path, Any]] = {}
     for path, new in changes.items():
         below.setdefault(path[0], {})[path[1:]] = new

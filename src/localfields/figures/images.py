@@ -328,7 +328,7 @@ def setting(scale: FigureScale) -> str:
     leaves: Any = runs[f"{NEURON}, {LIGHT}"].task.stimuli[1]
     return (
         f"Patches of {neuron.task.shape} from the two photographs of scikit-learn, {ZOOM} pixels "
-        f"averaged into one an axis, sharp (label 0) and blurred by {BLURS[1]:g} pixels (label "
+        f"averaged into one per axis, sharp (label 0) and blurred by {BLURS[1]:g} pixels (label "
         f"1), wrapped onto a torus; all shifts and signs are alike. Filters: {RETINA!r}; "
         f"{STEPS[WHITE][0]!r}, each class by itself; {STEPS[SATURATED][1]!r}. Dead leaves: "
         f"{leaves!r}, from two distances and one. One neuron: ReLU without bias, "

@@ -111,19 +111,20 @@ def _half(w: np.ndarray, bonds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return sums.reshape(shape), weights.reshape(shape)
 
 
-def _facing(mine: Any, other: Any, bonds: np.ndarray, tie: float) -> tuple[np.ndarray, float]:
+def _facing(half: Any, other_half: Any, bonds: np.ndarray, tie: float) -> tuple[np.ndarray, float]:
     """Σ P sgn(S) x over this half's sites, and Σ P."""
-    sums, weights = mine
+    sums, weights = half
     # E[sgn S] of each state of this half, weighted by the other half and the two bonds between
     # them. By symmetry only states whose first spin is +1 are needed, counted twice.
     mean = np.zeros(sums.shape[1:])
     total = 0.0
-    for first, last in np.ndindex(other[0].shape[0], other[0].shape[2]):
-        other_sums = other[0][first, :, last]
+    for first, last in np.ndindex(other_half[0].shape[0], other_half[0].shape[2]):
+        other_sums = other_half[0][first, :, last]
         order = np.argsort(other_sums)
         other_sums = other_sums[order]
-        below = np.concatenate([[0.0], np.cumsum(other[1][first, :, last][order])])
-        their_last = last if other[0].shape[2] > 1 else first  # a half of one site is its own end
+        below = np.concatenate([[0.0], np.cumsum(other_half[1][first, :, last][order])])
+        # A half of one site is its own end.
+        their_last = last if other_half[0].shape[2] > 1 else first
         for end in range(sums.shape[2]):
             my_end = end if sums.shape[2] > 1 else 0
             bond = bonds[first ^ my_end] * bonds[their_last]

@@ -320,7 +320,7 @@ class Wrap(Preprocess):
         for axis, n in enumerate(shape):
             turn = 2 * np.cos(2 * np.pi * np.arange(n) / n) - 2
             laplace = laplace + along(turn, axis, len(shape))
-        laplace.flat[0] = 1.0
+        laplace.flat[0] = 1.0  # the constant mode, set to zero below: anything but 0 will do
 
         def wrapped(rows: np.ndarray) -> np.ndarray:
             patch = rows.reshape(-1, *shape)
@@ -331,6 +331,7 @@ class Wrap(Preprocess):
                 for place, jump in ((0, last - first), (-1, first - last)):
                     index[axis] = place
                     jumps[tuple(index)] += jump
+            # Poisson's equation with the jumps as sources, on the periodic lattice.
             smooth = np.fft.fftn(jumps, axes=axes) / laplace
             smooth[(slice(None), *(0,) * len(shape))] = 0
             return (patch - np.fft.ifftn(smooth, axes=axes).real).reshape(rows.shape)

@@ -98,6 +98,7 @@ def _flow(
         product = covariance_of(covariances[c], measured.shape)
         amplifier = Amplifier(measured.marginal(weights))
         if kinds[c] == "elliptical":
+            # m₁ = E|X|/(2σ), and φ(1) = E|X|/σ.
             return LinearNeuron(product, jnp.asarray(amplifier.limit / 2))
         sd = jnp.asarray(math.sqrt(measured.row(weights).flat[0]))
         return EffectiveResponse(product, sd, amplifier.table())
@@ -121,6 +122,7 @@ def follow(
     seed = Count(0, 2**63 - 1).check("seed", seed)
     start, count = initial_state(task, SingleNeuron(), initial, members, seed)
     resample_starts = min(count, RESAMPLE_STARTS)
+    # Flow 0 is that of all rows, and has every start; the others are resamples.
     which = np.concatenate(
         [np.zeros(count, int), np.repeat(np.arange(1, len(flows)), resample_starts)]
     )

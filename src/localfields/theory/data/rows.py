@@ -54,6 +54,8 @@ class Measurements:
         self.edges, self.discrete = _edges(values)
         self.tail_index, self.tail_error = hill(values - values.mean())
         axes = tuple(range(1, len(self.shape) + 1))
+        # Sums over groups of rows: any resample of groups is then a weighted sum of these, and the
+        # rows are read once.
         parts = []
         for g in range(ROW_GROUPS):
             raw = self._raw_group(g)
@@ -239,6 +241,7 @@ def hill(values: np.ndarray) -> tuple[float, float]:
     count = max(20, int(TAIL * sizes.size))
     if sizes.size <= count or sizes[count] <= 0:
         return math.inf, 0.0
+    # Beyond a threshold, the logarithm of a power-law tail is exponential with mean 1/index.
     mean = float(np.mean(np.log(sizes[:count] / sizes[count])))
     return (math.inf, 0.0) if mean <= 0 else (1 / mean, 1 / mean / math.sqrt(count))
 
@@ -306,7 +309,7 @@ def _waves(shape: tuple[int, ...], generator: np.random.Generator) -> dict[str, 
     frequencies = np.stack(
         np.meshgrid(*(np.fft.fftfreq(n) for n in shape), indexing="ij"), -1
     ).reshape(-1, len(shape))
-    frequencies = frequencies[1:]
+    frequencies = frequencies[1:]  # without the constant, a kind of its own
     frequencies = frequencies[np.argsort(np.linalg.norm(frequencies, axis=1), kind="stable")]
     place = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1).reshape(-1, len(shape))
     waves = {}

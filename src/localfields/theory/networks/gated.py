@@ -180,6 +180,7 @@ def _limit_loss(second: np.ndarray, first: np.ndarray, constant: float, ridge: f
         pass
     values, vectors = np.linalg.eigh(second)
     values, along = values + ridge, vectors.T @ first
+    # Along directions that no sample varies in, the weights do not move.
     moving = values > MIN_EIGENVALUE * values.max()
     return constant - float(np.sum(along[moving] ** 2 / values[moving]))
 

@@ -71,6 +71,7 @@ def tiled_output(
         w = Row(axes=None, hint="Give one number per site.").check("field", field)
         if w.shape != x.shape[1:]:
             raise InputError(f"A field must have the lattice's shape {x.shape[1:]}, got {w.shape}.")
+        # All shifts at once: a circular correlation.
         z = np.fft.ifftn(np.fft.fftn(x, axes=axes) * np.fft.fftn(w).conj(), axes=axes).real
         if form == "whole":
             pair = 0.5 * (_applied(activation, z + bias) + _applied(activation, bias - z))
