@@ -304,7 +304,7 @@ def test_random_starts_end_on_a_torus(key):
 
 def test_equal_ratios_leave_a_mixture_free():
     """Covariances that differ by a factor: only Σ λ₁ u² is fixed, and every mode is alike."""
-    stimulus = lf.stimuli.Gaussian((12,), xi=2)
+    stimulus = lf.stimuli.Gaussian((12,), xi=0.8)
     task = lf.Discrimination(stimulus, stimulus.replace(scale=1.5))
     waves = sinusoids(task)
     assert all(wave.stable and len(wave.alike) == len(waves) - 1 for wave in waves)
