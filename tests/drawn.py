@@ -30,20 +30,20 @@ def lines(ax, color=None, style=None, marker=None):
 
 def line(ax, label):
     """The one curve with a label, as (x, y)."""
-    (found,) = (line for line in ax.lines if line.get_label() == label)
-    return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
+    (result,) = (line for line in ax.lines if line.get_label() == label)
+    return np.asarray(result.get_xdata(), float), np.asarray(result.get_ydata(), float)
 
 
 def level(ax, color=None, style=None):
     """The height of the one horizontal line across an axes."""
-    (found,) = (y[0] for x, y in lines(ax, color, style) if list(x) == [0, 1] and y[0] == y[1])
-    return found
+    (result,) = (y[0] for x, y in lines(ax, color, style) if list(x) == [0, 1] and y[0] == y[1])
+    return result
 
 
 def upright(ax, color=None, style=None):
     """The place of the one vertical line across an axes."""
-    (found,) = (x[0] for x, y in lines(ax, color, style) if list(y) == [0, 1] and x[0] == x[1])
-    return found
+    (result,) = (x[0] for x, y in lines(ax, color, style) if list(y) == [0, 1] and x[0] == x[1])
+    return result
 
 
 def legend(ax):
@@ -74,7 +74,7 @@ def error_bars(ax):
     """Every errorbar drawn: label, color, x, y, and the ends of its bars along their axis (none:
     no ends).
     """
-    found = []
+    result = []
     for container in ax.containers:
         if not hasattr(container, "has_yerr"):
             continue
@@ -84,19 +84,19 @@ def error_bars(ax):
             -1, 2
         )
         x, y = (np.asarray(part, float) for part in (data.get_xdata(), data.get_ydata()))
-        found.append((container.get_label(), data.get_color(), x, y, ends[:, 0], ends[:, 1]))
-    return found
+        result.append((container.get_label(), data.get_color(), x, y, ends[:, 0], ends[:, 1]))
+    return result
 
 
 def over_time(ax):
     """Fields drawn with a color for time: the fields (time, site), the times, and the time that
     is all red.
     """
-    (found,) = ax.collections
-    fields = np.array([segment[:, 1] for segment in found.get_segments()])
-    sites = found.get_segments()[0][:, 0]
+    (result,) = ax.collections
+    fields = np.array([segment[:, 1] for segment in result.get_segments()])
+    sites = result.get_segments()[0][:, 0]
     np.testing.assert_array_equal(sites, np.arange(fields.shape[1]))
-    return fields, np.asarray(found.get_array()), found.get_clim()[1]
+    return fields, np.asarray(result.get_array()), result.get_clim()[1]
 
 
 def tiles(ax, shape):
@@ -106,12 +106,12 @@ def tiles(ax, shape):
     (image,) = ax.images
     sheet = np.ma.filled(image.get_array().astype(float), np.nan)
     high, wide = shape[0] + 1, shape[1] + 1
-    found = [
+    result = [
         sheet[top : top + shape[0], left : left + shape[1]]
         for top in range(0, sheet.shape[0], high)
         for left in range(0, sheet.shape[1], wide)
     ]
-    return np.array([one for one in found if np.isfinite(one).all()])
+    return np.array([one for one in result if np.isfinite(one).all()])
 
 
 def columns_of(ax, shape):

@@ -16,17 +16,17 @@ def read():
 
 
 def test_it_has_what_the_format_requires():
-    found = read()
-    assert {"cff-version", "message", "title", "authors"} <= set(found)
-    assert found["cff-version"] == "1.2.0" and found["type"] == "software" and found["authors"]
-    for one in (found["preferred-citation"], *found["references"]):
+    text = read()
+    assert {"cff-version", "message", "title", "authors"} <= set(text)
+    assert text["cff-version"] == "1.2.0" and text["type"] == "software" and text["authors"]
+    for one in (text["preferred-citation"], *text["references"]):
         assert {"type", "title", "authors", "year"} <= set(one)
         assert all({"family-names", "given-names"} <= set(author) for author in one["authors"])
 
 
 def test_it_names_the_paper_and_its_predecessor():
-    found = read()
-    paper, before = found["preferred-citation"], found["references"][0]
+    text = read()
+    paper, before = text["preferred-citation"], text["references"][0]
     assert [author["family-names"] for author in paper["authors"]] == ["Lufkin", "Saxe", "Grant"]
     assert paper["title"] in (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
     assert paper["year"] == 2024 and "NeurIPS" in paper["conference"]["name"]
@@ -35,9 +35,9 @@ def test_it_names_the_paper_and_its_predecessor():
 
 
 def test_it_agrees_with_the_package_and_the_changelog():
-    found = read()
+    text = read()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert (str(found["version"]), found["license"]) == (project["version"], project["license"])
+    assert (str(text["version"]), text["license"]) == (project["version"], project["license"])
     newest = re.search(
         r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
     )

@@ -84,13 +84,13 @@ def test_matrix_is_circulant(shape, rng):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_spectrum_and_row_are_the_eigenvalues(shape, rng):
     row = symmetric_row(shape, rng)
-    found = lattice.spectrum(row)
-    assert found.shape == shape
+    result = lattice.spectrum(row)
+    assert result.shape == shape
     wanted = np.linalg.eigvalsh(circulant(row))
     np.testing.assert_allclose(
-        np.sort(found.ravel()), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max()
+        np.sort(result.ravel()), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max()
     )
-    np.testing.assert_allclose(lattice.row_of(found), row, rtol=0, atol=1e-13 * np.abs(row).max())
+    np.testing.assert_allclose(lattice.row_of(result), row, rtol=0, atol=1e-13 * np.abs(row).max())
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -99,10 +99,10 @@ def test_product_and_filter_are_matrix_products(shape, rng):
     wanted = (x.reshape(3, -1) @ circulant(row)).reshape(x.shape)
     slack = 1e-12 * np.abs(wanted).max()
     for convert in (np.asarray, jnp.asarray):
-        found = lattice.product(convert(row), convert(x))
-        np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=slack)
-        found = lattice.filtered(convert(lattice.spectrum(row)), convert(x))
-        np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=slack)
+        result = lattice.product(convert(row), convert(x))
+        np.testing.assert_allclose(np.asarray(result), wanted, rtol=0, atol=slack)
+        result = lattice.filtered(convert(lattice.spectrum(row)), convert(x))
+        np.testing.assert_allclose(np.asarray(result), wanted, rtol=0, atol=slack)
     np.testing.assert_allclose(lattice.product(row, x[0]), wanted[0], rtol=0, atol=slack)
 
 
@@ -407,9 +407,9 @@ def test_a_row_that_is_indefinite_is_cut_and_told():
     row = np.array([1.0, 0.9, 0.0, 0.0, 0.0, 0.9])
     with pytest.warns(UserWarning, match="not positive"):
         made = lf.stimuli.Gaussian((6,), kernel=row)
-    found = made.covariance()
-    assert found[0] == pytest.approx(1, abs=1e-14)
-    assert lattice.spectrum(found).min() > -1e-13
+    covariance = made.covariance()
+    assert covariance[0] == pytest.approx(1, abs=1e-14)
+    assert lattice.spectrum(covariance).min() > -1e-13
 
 
 def asymmetric(n):
@@ -453,5 +453,5 @@ def test_coloring_is_the_symmetric_root(shape, kernel, key):
     white = np.asarray(jax.random.normal(key, (3, *shape)))
     row = lattice.root(chosen.correlation(shape, 1.1))
     wanted = lattice.product(row, white)
-    found = np.asarray(jax.jit(lambda x: lattice.colored(x, chosen, shape, 1.1))(white))
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11)
+    result = np.asarray(jax.jit(lambda x: lattice.colored(x, chosen, shape, 1.1))(white))
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-11)

@@ -151,11 +151,11 @@ def test_stimulus_in_python(outside, key):
     value = cls((12,), strength=0.3)
     num = 20_000
     x = np.asarray(value.sample(key, num))
-    found = x.T @ x / num
+    result = x.T @ x / num
     exact = value.covariance()[(np.arange(12)[None] - np.arange(12)[:, None]) % 12]
     # Var(X_i X_j) ≤ E X_i⁴ ≤ (√.7 + √.3)⁴ = 3.7: five standard errors of every entry.
-    assert np.abs(found - exact).max() < 5 * math.sqrt(3.7 / num)
-    assert np.abs(found - cls((12,), strength=0.1).covariance()[:, None]).max() > 5 * math.sqrt(
+    assert np.abs(result - exact).max() < 5 * math.sqrt(3.7 / num)
+    assert np.abs(result - cls((12,), strength=0.1).covariance()[:, None]).max() > 5 * math.sqrt(
         3.7 / num
     )
     # κ − 3 = −2((1 − q)² + q²): sums of independent signs.
@@ -280,15 +280,15 @@ def test_theory_is_found_by_predict_and_by_the_exact_estimator(outside, monkeypa
     cls = load(outside, "theory").MyTheory
     # Where it is as exact as another it has to ask for more; the one for everything else stands
     # back by itself.
-    found = {
+    result = {
         name: lf.predict(task, starts=2) for name, task in (("kur", kur), ("normal", gaussian))
     }
-    assert {name: (one.theory, one.exact) for name, one in found.items()} == {
+    assert {name: (one.theory, one.exact) for name, one in result.items()} == {
         "kur": ("MyTheory", False),
         "normal": ("LinearResponse", True),
     }
     own = lf.solve(kur, cls(), members=2, until=2000.0, stop_tol=1e-4, tolerance=1e-6)
-    np.testing.assert_allclose(found["kur"].field, own.final[0, 0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result["kur"].field, own.final[0, 0], rtol=0, atol=1e-12)
     assert lf.predict(ising_task(), starts=2).theory == "ExactIsing"
     monkeypatch.setattr(cls, "priority", 1)
     assert lf.predict(gaussian, starts=2).theory == "MyTheory"
@@ -310,12 +310,12 @@ def test_metric(outside):
     run = lf.train(
         ising_task(), lf.networks.SingleNeuron(), steps=20, batch=10, members=2, estimator="orbit"
     )
-    found = lf.measure(run, "my_metric")["my_metric"]
-    assert found.dims == ("member", "time", "neuron") and found.shape == (2, 3, 1)
+    result = lf.measure(run, "my_metric")["my_metric"]
+    assert result.dims == ("member", "time", "neuron") and result.shape == (2, 3, 1)
     w = run.weights.astype(np.float64)
-    np.testing.assert_allclose(found, np.abs(w).sum(-1) ** 2 / (w**2).sum(-1), rtol=1e-12)
+    np.testing.assert_allclose(result, np.abs(w).sum(-1) ** 2 / (w**2).sum(-1), rtol=1e-12)
     assert "my_metric" in lf.measure(run)  # and among all of them
-    assert found.attrs["long_name"].startswith("One line that says")
+    assert result.attrs["long_name"].startswith("One line that says")
 
 
 # -- figure ----------------------------------------------------------------------------------------
