@@ -22,6 +22,9 @@ from .choose import BestKnown as BestKnown
 from .choose import PerClass as PerClass
 from .choose import best_for as best_for
 from .data.evidence import DataPrediction as DataPrediction
+from .landscape import Landscape as Landscape
+from .landscape import SteadyState as SteadyState
+from .landscape import landscape as landscape
 from .networks.committee import AbsoluteCommittee as AbsoluteCommittee
 from .networks.committee import ErfCommittee as ErfCommittee
 from .networks.committee import GaussianCommittee as GaussianCommittee

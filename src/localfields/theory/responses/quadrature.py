@@ -15,7 +15,7 @@ import scipy.special
 from ...marginals import Empirical, Marginal, Tabulated
 
 END = 7.0  # of the last panel: |Z| exceeds it with probability 3e-12
-FORMULA_PANELS, TABLE_PANELS = 2, 6
+FORMULA_PANELS, TABLE_PANELS = 2, 8
 CANDIDATES = np.geomspace(0.003, 5, 80)  # places where a panel may end
 STEEPNESS = (1.0, 4.0, 16.0)  # ratios β at which a rule is tested, as of an amplifier
 
@@ -34,7 +34,7 @@ def site_rule(law: Marginal, num: int) -> SiteRule:
     """The rule of a symmetric marginal with `num` nodes per panel.
 
     A formula takes two panels whatever its parameters, so that the rules of a sweep stack; a table,
-    which may have steps anywhere, takes six. The ends of the panels are chosen one after another,
+    which may have steps anywhere, takes eight. The ends of the panels are chosen one after another,
     such that the means of some test functions come out best.
     """
     edges = _refined(law)
