@@ -1,5 +1,6 @@
 """A stimulus of your own: copy this file and complete the lines marked FILL IN.
 
+    localfields check my_stimulus.py
     localfields --plugin my_stimulus.py sample my-stimulus --strength 0.5 --num 1000 --out x.npz
     localfields --plugin my_stimulus.py train my-stimulus --strength 0.2,0.5
 

@@ -151,12 +151,13 @@ def test_its_mistakes_are_told(values, told, plugin):
 
 def test_another_amplitude_does_not_recompile(plugin, monkeypatch, key):
     traces = []
+    plugin(8).sample(key, 3)  # the first use is checked
     draw = plugin.draw
     monkeypatch.setattr(
         plugin, "draw", lambda self, key, num: traces.append(num) or draw(self, key, num)
     )
-    one, two = (np.asarray(plugin(8, amplitude=amplitude).sample(key, 3)) for amplitude in (1, 2))
-    assert traces == [3]
+    one, two = (np.asarray(plugin(8, amplitude=amplitude).sample(key, 4)) for amplitude in (1, 2))
+    assert traces == [4]
     np.testing.assert_allclose(two, 2 * one, rtol=1e-12)
 
 
@@ -244,6 +245,16 @@ def test_by_file_from_another_folder(folder, plugin):
     x = check_archive(elsewhere / "x.npz")
     with jax.enable_x64(False):
         np.testing.assert_array_equal(x, plugin(8, amplitude=2.0).sample(3, 5))
+
+
+@pytest.mark.slow
+def test_it_can_be_checked(folder):
+    """In a process of its own, as a file that is not imported yet."""
+    done = shell("check", "random_phase.py", "--amplitude", "2", "--num", "5000", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.splitlines()
+    assert first == "RandomPhase(shape=(40,), amplitude=2.0, cycles=1), 5,000 samples"
+    assert second.startswith("  agrees: mean, independence, covariance, marginal, fourth moment")
 
 
 def test_by_module_from_its_folder(folder):

@@ -27,6 +27,7 @@ from ._spec import (
 from ._types import Field, Real, RealLike
 from .errors import InputError, shorten, show, unknown_name
 from .stimuli import NLGP, Stimulus
+from .stimuli._check import check_once
 
 LOSSES = ("mse", "cross-entropy", "absolute")
 ROUNDING = 1e-9  # relative difference of numbers that count as equal
@@ -193,6 +194,8 @@ class Discrimination(Spec):
             raise InputError(
                 f"The stimuli have different shapes: {different}. Give every class the same shape."
             )
+        for stimulus in self.stimuli:
+            check_once(stimulus)
         for name, value in (("labels", self.labels), ("proportions", self.proportions)):
             any_count = isinstance(value, str) or (name == "proportions" and not value)
             if not any_count and len(value) != len(self.stimuli):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "app": "Open the explorer in a browser: turn the gain and watch a receptive field being born.",
     "baseline": "Fit ICA, PCA, sparse coding, a Boltzmann machine or an autoencoder to samples.",
+    "check": "Compare samples of a stimulus of your own with the statistics that it declares.",
     "predict": "Say whether a field will become localized, where, when and why, without training.",
     "reproduce": "Redraw the paper's figures and compare each published number with the exact one.",
     "run": "Run an experiment, from a file or from options, and store its result.",

@@ -4,6 +4,8 @@ from typing import Any
 
 from .._spec import attribute as _attribute
 from .._spec import discover as _discover
+from ._check import CheckReport as CheckReport
+from ._check import check as check
 from .base import Stimulus as Stimulus
 from .dead_leaves import DeadLeaves as DeadLeaves
 from .elliptical import Elliptical as Elliptical

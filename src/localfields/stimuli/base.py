@@ -251,6 +251,8 @@ class Stimulus(Spec):
             >>> lf.stimuli.NLGP((40,), xi=3, gain=100).sample(0, 1000).shape
             (1000, 40)
         """
+        from ._check import check_once
+
         num = Count(high=LARGEST_DRAW).check("num", num)
         if num * self.size > LARGEST_DRAW:
             raise InputError(
@@ -258,6 +260,7 @@ class Stimulus(Spec):
                 f"({LARGEST_DRAW}). Draw in pieces, with one key each from `jax.random.split`."
             )
         self.require_one("to sample from")
+        check_once(self)
         return _compiled_draw(self, as_key(key), num)
 
     def gaussian_clone(self) -> Gaussian | DenseGaussian:
