@@ -45,14 +45,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     with Interrupts(at_exit=argv is None) as interrupts:
         error = None
         try:
-            _main(list(sys.argv[1:] if argv is None else argv))
+            _main(list(sys.argv[1:] if argv is None else argv), exits=argv is None)
         except BaseException as raised:
             error = raised
     if error is not None:
         _exit(error, interrupted=interrupts.asked > 0)
 
 
-def _main(argv: list[str]) -> None:
+def _main(argv: list[str], exits: bool) -> None:
     from .._start import leave_checks_out
 
     leave_checks_out()
@@ -60,7 +60,7 @@ def _main(argv: list[str]) -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
-            _dispatch(argv)
+            _dispatch(argv, exits)
     finally:
         sys.stdout.flush()  # here an error of it can still be told
 
@@ -92,7 +92,7 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"localfields: warning: {message}", file=sys.stderr)
 
 
-def _dispatch(argv: list[str]) -> None:
+def _dispatch(argv: list[str], exits: bool) -> None:
     from ..errors import InputError, unknown_name
 
     plugins, words = [], []
@@ -118,5 +118,10 @@ def _dispatch(argv: list[str]) -> None:
     else:
         from .._start import load_plugins
 
+        if exits and not plugins:
+            from ._help import prints_help, use_stand_ins
+
+            if prints_help(words):
+                use_stand_ins()
         load_plugins(plugins)
         importlib.import_module(f".{words[0]}", __name__).run(words[1:])

@@ -66,6 +66,8 @@ def field_options(cls: type[Any]) -> dict[str, Option]:
     for field in fields(cls):
         if field.kind.typed:
             text = field.kind.text(field.default)
+            if "[" in text:  # `tabulated:table=[…]`: an array is not for reading
+                text = text.partition(":")[0]
             help = f"{field.symbol}: {field.help}" if field.symbol else field.help
             options[field.name] = Option(
                 f"{help} (default: {text})" if text else help, field.kind.metavar
