@@ -94,6 +94,12 @@ def _ones(*shape: int) -> Any:
     return [_ones(*shape[1:])] * shape[0] if shape else 1.0
 
 
+def _optax_sgd() -> Any:
+    import optax
+
+    return optax.sgd(0.1, momentum=0.9)
+
+
 SWEPT = Later(lambda lf: task(lf, l2=[0.1, 0.2, 0.3]))
 ONE_HOT = Later(lambda lf: task(lf, labels="one-hot"))
 RARE = Later(lambda lf: task(lf, proportions=(0.001, 0.999)))
@@ -138,7 +144,7 @@ MISTAKES = {
         [[0.0, 1.0], [1.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]
     ),
     "blurs equal": lambda lf: lf.data.blurs(
-        lf.stimuli.Samples([[0.0, 1.0, 2.0, 4.0], [1.0, 2.0, 5.0, 0.0]]), (1, 1)
+        lf.stimuli.Samples([[0.0, 1.0], [1.0, 2.0], [5.0, 0.0]]), (1, 1)
     ),
     "labels equal": discrimination(labels=(1, 1)),
     "labels none in training": train(task=Later(lambda lf: task(lf, labels="none"))),
@@ -173,6 +179,15 @@ MISTAKES = {
     ),
     "optimizer misspelled": train(optimizer="addam"),
     "optimizer a number": train(optimizer=3),
+    "optimizer with its rate": train(optimizer=Later(lambda lf: _optax_sgd())),
+    "optimizer with an unknown option": train(optimizer="sgd:momentun=0.9"),
+    "optimizer with an option of another": train(optimizer="lion:eps=0.1"),
+    "optimizer with a rate as option": train(optimizer="adam:learning_rate=0.1"),
+    "optimizer option without a value": train(optimizer="sgd:momentum"),
+    "optimizer option twice": train(optimizer="sgd:momentum=0.9,momentum=0.8"),
+    "optimizer option infinite": train(optimizer="sgd:momentum=inf"),
+    "optimizer flag a number": train(optimizer="sgd:nesterov=1"),
+    "stored optimizer with an unknown option": lambda lf: lf.Training(optimizer="sgd:b1=0.9"),
     "optimizer without a rate": optimizer(lambda: None),
     "optimizer of nothing": optimizer(lambda learning_rate: None),
     "initial a text": initial("zeros"),

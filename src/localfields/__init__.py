@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .analysis.metrics import measure as measure
     from .analysis.populations import populations as populations
     from .errors import InputError as InputError
+    from .errors import TrainingInterrupted as TrainingInterrupted
     from .experiments import Experiment as Experiment
     from .experiments import Fit as Fit
     from .experiments import Solution as Solution
@@ -51,7 +52,7 @@ _MODULES += ["plots", "stimuli", "theory"]
 _NAMES_IN = {
     "_spec": ("from_json",),
     "analysis": ("Comparison", "compare", "measure", "populations"),
-    "errors": ("InputError",),
+    "errors": ("InputError", "TrainingInterrupted"),
     "experiments": ("Experiment", "Fit", "Solution", "Sweep", "Training", "run_or_load"),
     "store": ("Store",),
     "tasks": ("Discrimination",),

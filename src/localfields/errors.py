@@ -4,10 +4,33 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class InputError(ValueError):
     """A mistake in the input. The command line prints its message and exits with code 2."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C during training. What was recorded until then is its `trajectory`.
+
+    `except lf.TrainingInterrupted as stop: run = stop.trajectory` keeps it; in a console it is
+    `sys.last_value.trajectory`.
+
+    Args:
+        trajectory: The run so far; its `stopped` is `cancelled` unless it had reached its end.
+    """
+
+    def __init__(self, trajectory: Any):
+        super().__init__(trajectory)
+        self.trajectory = trajectory
+
+    def __str__(self) -> str:
+        return (
+            f"Interrupted at step {self.trajectory.steps[-1]}. To keep what was recorded: "
+            "`except lf.TrainingInterrupted as stop: run = stop.trajectory`; in a console: "
+            "`sys.last_value.trajectory`."
+        )
 
 
 def show(value: object) -> str:

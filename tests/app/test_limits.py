@@ -200,7 +200,8 @@ def secret(tmp_path):
 
 def test_reading_a_file_would_be_seen(secret, opened):
     """The power of the tests below: without limits the same text opens the file."""
-    lf.Experiment.of(with_stimulus({"type": "stimulus/samples", "data": secret, "shape": [12]}))
+    with pytest.raises(InputError, match="identical"):  # but for that, it is a task
+        lf.Experiment.of(with_stimulus({"type": "stimulus/samples", "data": secret, "shape": [12]}))
     assert secret in opened
 
 

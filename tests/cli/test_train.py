@@ -133,3 +133,18 @@ def test_an_old_file_is_kept(capsys):
     with pytest.raises(SystemExit):
         main(["train", "ising", "--coupling", "0.3,0.7", *SMALL, "--out", "run.npz"])
     assert "--overwrite" in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_what_was_recorded(monkeypatch, capsys):
+    """The command goes on after Ctrl-C: it prints and writes the records made until then."""
+
+    def interrupt(self, progress):
+        if progress.step == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("localfields.cli._run.LiveTable.show", interrupt)
+    monkeypatch.setattr("localfields.training.loop.POLL_INTERVAL", 0.0)
+    main(["train", "ising", "--coupling", "0.3,0.7", *SMALL, "--out", "run.npz"])
+    assert "cancelled" in capsys.readouterr().out
+    with np.load("run.npz", allow_pickle=False) as found:
+        assert found["weights"].shape[:2] == (2, 3)

@@ -25,7 +25,12 @@ PAGES = {
 }
 # Found by other ways than by a room.
 ALSO = {
-    "tasks": ["localfields.from_json", "localfields.InputError", "localfields.fields"],
+    "tasks": [
+        "localfields.from_json",
+        "localfields.InputError",
+        "localfields.TrainingInterrupted",
+        "localfields.fields",
+    ],
     "app": [
         "localfields.app.server.serve",
         "localfields.app.presets.presets",

@@ -226,12 +226,12 @@ def test_every_field_changes_the_digest():
         base.replace(task=ISING.replace(**{k: v})).digest
         for k, v in CHANGES[lf.Discrimination].items()
     ]
-    for k, v in CHANGES[lf.stimuli.Ising].items():
-        digests.append(
-            base.replace(
-                task=lf.Discrimination(*(one.replace(**{k: v}) for one in ISING.stimuli))
-            ).digest
-        )
+    first, second = ISING.stimuli  # of unlike couplings, which they must keep
+    both = [
+        (first.replace(shape=(9,)), second.replace(shape=(9,))),
+        (first.replace(coupling=0.31), second),
+    ]
+    digests += [base.replace(task=lf.Discrimination(*classes)).digest for classes in both]
     tiny = np.nextafter(0.05, 1)
     digests.append(base.replace(method=QUICK.replace(learning_rate=tiny)).digest)  # to the last bit
     digests.append(base.replace(method=QUICK.replace(seed=(0,))).digest)

@@ -173,7 +173,7 @@ def faulty():
 
 def test_a_member_that_meets_nan_stops_there(faulty, seed):
     chances = np.array([0.0, 0.2, 1.0, 0.0])
-    task = lf.Discrimination(faulty((8,), chances), faulty((8,), 0.0))
+    task = lf.Discrimination(faulty((8,), chances), lf.stimuli.Gaussian((8,), xi=0.6))
     found = run(task, members=4, seed=seed, every=1)
     keys = member_keys(seed, 4, 0)
 
@@ -198,7 +198,7 @@ def test_a_member_that_meets_nan_stops_there(faulty, seed):
     assert np.array_equal(found.weights[1, 0], found.weights[1, stop - 1]) == (stop == 1)
     assert not np.array_equal(found.weights[0, 0], found.weights[0, -1])
     without = run(
-        lf.Discrimination(faulty((8,), 0 * chances), faulty((8,), 0.0)),
+        lf.Discrimination(faulty((8,), 0 * chances), lf.stimuli.Gaussian((8,), xi=0.6)),
         members=4,
         seed=seed,
         every=1,
@@ -224,12 +224,31 @@ def test_cancel_keeps_what_was_recorded(seed, every_record):
     check_prefix(run(seed=seed, cancel=lambda: next(answers)), run(seed=seed), records=4)
 
 
-def test_interrupt_keeps_what_was_recorded(seed, every_record):
+def interrupting(at):
+    """For `on_progress`: Ctrl-C when a step is reached."""
+
     def interrupt(progress):
-        if progress.step == 20:
+        if progress.step == at:
             raise KeyboardInterrupt
 
-    check_prefix(run(seed=seed, on_progress=interrupt), run(seed=seed), records=3)
+    return interrupt
+
+
+def test_interrupt_keeps_what_was_recorded(seed, every_record):
+    with pytest.raises(lf.TrainingInterrupted, match="Interrupted at step 20.*trajectory") as stop:
+        run(seed=seed, on_progress=interrupting(20))
+    assert isinstance(stop.value, KeyboardInterrupt)
+    check_prefix(stop.value.trajectory, run(seed=seed), records=3)
+
+
+def test_interrupt_ends_a_loop_of_runs(seed, every_record):
+    """Also if it comes at the very end of a run."""
+    finished = []
+    with pytest.raises(KeyboardInterrupt) as stop:
+        for _ in range(3):
+            finished.append(run(seed=seed, on_progress=interrupting(50)))
+    assert not finished and stop.value.trajectory.stopped == "finished"
+    np.testing.assert_array_equal(stop.value.trajectory.weights, run(seed=seed).weights)
 
 
 def test_other_errors_are_not_swallowed(every_record):
@@ -433,6 +452,11 @@ OPTIMIZERS = {
     "momentum": (
         functools.partial(optax.sgd, momentum=0.9),
         lambda rate: optax.sgd(rate, momentum=0.9),
+    ),
+    "momentum by name": ("sgd:momentum=0.9", lambda rate: optax.sgd(rate, momentum=0.9)),
+    "options by name": (
+        "adam:nesterov=true,b1=0.8",
+        lambda rate: optax.adam(rate, b1=0.8, nesterov=True),
     ),
 }
 

@@ -249,7 +249,9 @@ def test_an_interrupt_within_a_record_keeps_the_ones_before(tmp_path, where, mon
         return take(stimulus, which)
 
     monkeypatch.setattr(lf.stimuli.Samples, "take", interrupted)
-    stopped = trained(task, "epochs", learning_rate=0.05, record=record)
+    with pytest.raises(lf.TrainingInterrupted) as stop:
+        trained(task, "epochs", learning_rate=0.05, record=record)
+    stopped = stop.value.trajectory
     assert stopped.stopped == "cancelled" and stopped.steps.tolist() == [0, 10, 20]
     np.testing.assert_array_equal(stopped.weights, whole.weights[:, :3])
     np.testing.assert_array_equal(stopped.final, whole.weights[:, 2])

@@ -16,12 +16,13 @@ from ..errors import InputError
 from ..experiments import Experiment, Training
 from ..experiments.experiment import Names, One
 from ..tasks import Labels, Proportions
+from ..training.optimizers import OptimizerName
 
 # Fields of these kinds hold numbers, names from a list, or other specifications. A class with a
 # field of any other kind may open files or run code when it is built, so visitors cannot have it.
 SAFE_KINDS = {
     *(_spec.Choice, _spec.Count, _spec.Many, _spec.Nested, _spec.Number, _spec.Row, _spec.Seeds),
-    *(_spec.Shape, Labels, Names, One, Proportions),
+    *(_spec.Shape, Labels, Names, One, OptimizerName, Proportions),
 }
 SPEC_FAMILIES = (
     *("stimulus", "marginal", "kernel", "network", "gates"),

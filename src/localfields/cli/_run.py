@@ -78,6 +78,16 @@ def output_files(
     return target, picture
 
 
+def until_interrupt(make: Callable[[], Any]) -> Any:
+    """The run that `make` returns, or what was recorded before Ctrl-C."""
+    from ..errors import TrainingInterrupted
+
+    try:
+        return make()
+    except TrainingInterrupted as stop:
+        return stop.trajectory
+
+
 def show_run(run: Any, target: Path | None, picture: Path | None) -> None:
     """Print a run and how long it took, and write what was asked for."""
     from ..plots import overview

@@ -16,6 +16,7 @@ from ._run import (
     experiment_options,
     output_files,
     show_run,
+    until_interrupt,
 )
 
 OPTIONS = {"store": STORE, **OUTPUT}
@@ -75,7 +76,9 @@ def _run(experiment: Any, store: str, out: str, plot: bool, overwrite: bool) -> 
     results, digest = Store(store or None), experiment.digest
     is_stored = digest in results
     with LiveTable(Console(stderr=True)) as table:
-        trajectory = run_or_load(experiment, results, on_progress=table.show)
+        trajectory = until_interrupt(
+            lambda: run_or_load(experiment, results, on_progress=table.show)
+        )
     if trajectory.stopped == "cancelled":
         step = trajectory.steps[-1]
         print(f"interrupted at step {step}; the same command resumes it.", file=sys.stderr)

@@ -15,6 +15,7 @@ from ._run import (
     experiment_options,
     output_files,
     show_run,
+    until_interrupt,
 )
 
 ABOUT = """Train an ensemble to tell the classes of one stimulus family apart. Give the parameter in
@@ -44,5 +45,5 @@ def _train(experiment: Any, out: str, plot: bool, overwrite: bool) -> None:
     target, picture = output_files(name_of(type(experiment.task.stimuli[0])), out, plot, overwrite)
     use_compilation_cache()
     with LiveTable(Console(stderr=True)) as table:
-        run = experiment.run(on_progress=table.show)
+        run = until_interrupt(lambda: experiment.run(on_progress=table.show))
     show_run(run, target, picture)

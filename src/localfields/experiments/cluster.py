@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from .._spec import Spec
-from ..errors import InputError, shorten, show, unknown_name
+from ..errors import InputError, TrainingInterrupted, shorten, show, unknown_name
 from ..store import Store
 from .experiment import Experiment
 from .paths import places
@@ -86,6 +86,8 @@ def compute(
             if result.stopped == "cancelled":
                 return Report(digest, "cancelled")
         return Report(digest, "done")
+    except TrainingInterrupted:
+        return Report(digest, "cancelled")
     except (InputError, MemoryError, RuntimeError) as error:
         # This may be the fault of one member, or of their number.
         return Report(digest, "divide", describe_error(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ from .._spec import (
     number,
 )
 from .._types import Array, Field, Real, Scalar, Seed, Whole
-from ..errors import InputError, show, unknown_name
+from ..errors import InputError, TrainingInterrupted, show, unknown_name
 from ..networks import Network, SingleNeuron
 from ..store.entry import SCHEMA
 from ..tasks import Discrimination
@@ -35,7 +36,7 @@ from ..theory import EffectiveFlow, Theory
 from ..training import Record, train
 from ..training.engine import QUANTITIES
 from ..training.estimators import ESTIMATORS
-from ..training.train import OPTIMIZERS
+from ..training.optimizers import OptimizerName
 from ..trajectory import Trajectory
 
 
@@ -108,7 +109,9 @@ class Training(Method):
         Choice(tuple(ESTIMATORS)), default="independent", help="how samples become a gradient"
     )
     optimizer: str = declare(
-        Choice(OPTIMIZERS), default="sgd", help="plain gradient descent, or another name of optax"
+        OptimizerName(),
+        default="sgd",
+        help="plain gradient descent, or another name of optax, with options",
     )
     stop_tol: Scalar = declare(
         One(low=0, closed=True),
@@ -291,10 +294,13 @@ class Experiment(Digested):
             "checkpoint": checkpoint,
             "poll_interval": poll_interval,
         }
-        with jax.enable_x64(self.precision == "float64"):
-            result = self.method.run(self.task, self.network, initial, **more)
         # The same but for what a method leaves to be inferred, such as the number of members.
-        return dataclasses.replace(result, experiment=self.to_json())
+        complete = functools.partial(dataclasses.replace, experiment=self.to_json())
+        with jax.enable_x64(self.precision == "float64"):
+            try:
+                return complete(self.method.run(self.task, self.network, initial, **more))
+            except TrainingInterrupted as stop:
+                raise TrainingInterrupted(complete(stop.trajectory)) from None
 
 
 def experiment_from(plain: Any) -> Experiment:

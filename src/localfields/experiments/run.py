@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, show
+from ..errors import InputError, TrainingInterrupted, show
 from ..store import Store
 from ..trajectory import Trajectory
 from .experiment import Experiment
@@ -37,6 +37,7 @@ def run_or_load(
 
     Raises:
         InputError: If `experiment` is not an Experiment, or the stored result is damaged.
+        TrainingInterrupted: A `KeyboardInterrupt` for Ctrl-C; the next call resumes.
     """
     if not isinstance(experiment, Experiment):
         raise InputError(
@@ -60,8 +61,14 @@ def run_or_load(
     with store.lock(digest):
         if digest in store:  # whoever held the lock has computed it
             return load()
-        result = experiment.run(on_progress=on_progress, cancel=cancel, checkpoint=checkpoint)
+        interrupt = None
+        try:
+            result = experiment.run(on_progress=on_progress, cancel=cancel, checkpoint=checkpoint)
+        except TrainingInterrupted as stop:
+            interrupt, result = stop, stop.trajectory
         if result.stopped != "cancelled":
             store.save(experiment.canonical(), digest, result)
             checkpoint.clear()
+    if interrupt is not None:
+        raise interrupt
     return result

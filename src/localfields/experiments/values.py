@@ -36,6 +36,8 @@ def value_list(text: str) -> list[Any]:
         ([0.1, 1.0, 10.0], [1, 3, 5])
         >>> value_list("values:1,3:0.3,0.7")
         [[1.0, 3.0], [0.3, 0.7]]
+        >>> value_list("values:sgd:adam:b1=0.8,b2=0.9")
+        ['sgd', 'adam:b1=0.8,b2=0.9']
     """
     name, _, rest = text.partition(":")
     if name not in VALUE_FORMS or not rest:
@@ -45,8 +47,7 @@ def value_list(text: str) -> list[Any]:
         )
     parts = rest.split(":")
     if name == "values":
-        split = [[_number(part) for part in value.split(",")] for value in parts]
-        return [value[0] if len(value) == 1 else value for value in split]
+        return [_value(text) for text in _with_options(parts)]
     try:
         return _range(*parts) if name == "range" else _space(name, *parts)
     except InputError:
@@ -56,6 +57,24 @@ def value_list(text: str) -> list[Any]:
             f"Cannot read the values {show(text)}. Write {VALUE_FORMS[name]}, numbers joined by "
             "colons."
         ) from None
+
+
+def _with_options(parts: list[str]) -> list[str]:
+    """Put options back to their names: `sgd`, `adam` and `b1=0.8` are `sgd` and `adam:b1=0.8`."""
+    values: list[str] = []
+    for part in parts:
+        if "=" in part and values:
+            values[-1] += f":{part}"
+        else:
+            values.append(part)
+    return values
+
+
+def _value(text: str) -> Any:
+    """A number or a name, or a list of them, one per class; the commas of options are theirs."""
+    split = [text] if "=" in text else text.split(",")
+    value = [_number(part) for part in split]
+    return value[0] if len(value) == 1 else value
 
 
 def _number(text: str) -> Any:

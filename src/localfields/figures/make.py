@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import publish
+from ..errors import TrainingInterrupted
 from ..experiments import Experiment, run_or_load
 from ..store import Store
 from ..trajectory import Trajectory
@@ -135,7 +136,10 @@ def _run_all(
             on_progress(f"{name}, step {now.step} of {now.steps}", sum(done.values()) / len(done))
 
         on_progress(name, sum(done.values()) / len(done))
-        run = run_or_load(experiment, store, on_progress=on_step, cancel=stop.is_set)
+        try:
+            run = run_or_load(experiment, store, on_progress=on_step, cancel=stop.is_set)
+        except TrainingInterrupted as interrupt:
+            run = interrupt.trajectory
         done[name] = 1.0
         return run
 

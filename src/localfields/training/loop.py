@@ -72,6 +72,7 @@ class Loop:
     poll_interval: float | None = None  # seconds; None: POLL_INTERVAL
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     stopped: str = "finished"
+    interrupted: bool = False  # whether Ctrl-C was pressed
 
     def run(self, state: State, first_record: dict[str, jax.Array]) -> State:
         """Advance from record to record; returns the last state and sets `records` and `stopped`.
@@ -113,6 +114,7 @@ class Loop:
                     saved = time.perf_counter()
                     checkpoint_interval = max(CHECKPOINT_INTERVAL, CHECKPOINT_SHARE * (saved - now))
         except KeyboardInterrupt:
+            self.interrupted = True
             # It may have come between a record and its state.
             del self.records[self.steps.index(int(state.step)) + 1 :]
         self.stopped = ending or "cancelled"

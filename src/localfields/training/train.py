@@ -20,7 +20,7 @@ from .._ensemble import count_members, for_members, given_fields, initial_params
 from .._prng import STREAM, make_key, member_keys
 from .._spec import Count, Number, Seeds, swept_leaves
 from .._types import ArrayLike, RealLike, WholeLike, working_dtype
-from ..errors import InputError, shorten, show, unknown_name
+from ..errors import InputError, TrainingInterrupted, shorten, show
 from ..networks import Network
 from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, experiment_json, made_with
@@ -46,9 +46,9 @@ from .estimators import (
     orbit_extra,
 )
 from .loop import Checkpointer, Loop, Progress
+from .optimizers import OptimizerName, check_optimizer
 from .stream import Stream, make_stream
 
-OPTIMIZERS = ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "nadam", "adabelief")
 MAX_RECORD_BYTES = 4e9
 
 
@@ -89,14 +89,15 @@ def train(
             ones), `orbit` (each sample stands for all its shifts and signs), `exact` (the
             population gradient, where a theory knows it), or `epochs` (on data: every sample once,
             in an order all members see, before any comes again).
-        optimizer: `sgd`, another name of optax, or a function of `learning_rate` that returns an
-            optax transformation.
+        optimizer: `sgd`, another name of optax, a name with options such as
+            `sgd:momentum=0.9,nesterov=true`, or a function of `learning_rate` that returns an optax
+            transformation. A name can be stored, a function cannot.
         initial: Receptive fields to start from, (neuron, *shape) or (member, neuron, *shape).
         stop_tol: Stop when no member's fields move by more than this fraction of their length per
             unit of flow time.
         on_progress: Called with a `Progress` before the first step, where it tells the memory of
             the records, and between chunks of steps.
-        cancel: Called between chunks; training stops when it returns true. Ctrl-C does the same.
+        cancel: Called between chunks; training stops when it returns true.
         checkpoint: Where to save checkpoints, about every ten seconds: an object with
             `save(arrays)` and `load()`. A run that finds a checkpoint resumes from it and ends with
             the same result, bit for bit.
@@ -108,6 +109,8 @@ def train(
 
     Raises:
         InputError: If arguments do not fit together, before anything is computed.
+        TrainingInterrupted: A `KeyboardInterrupt` for Ctrl-C, whose `trajectory` is what was
+            recorded until then.
 
     Example:
         >>> import localfields as lf
@@ -159,7 +162,7 @@ def train(
         "members": count,
         "seed": Seeds().encode(seed),
         "estimator": estimator,
-        "optimizer": getattr(optimizer, "__name__", "custom") if callable(optimizer) else optimizer,
+        "optimizer": _optimizer_name(optimizer),
         "stop_tol": float(stop_tol or 0),
         "every": record.every,
         "quantities": [name for name in QUANTITIES if name in record.quantities],
@@ -201,7 +204,11 @@ def train(
         "run_seconds": run_seconds,
         "record_bytes": record_bytes,
     }
-    return _to_trajectory(loop, start, state, (network.hidden, *task.shape), experiment, manifest)
+    shape = (network.hidden, *task.shape)
+    trajectory = _to_trajectory(loop, start, state, shape, experiment, manifest)
+    if loop.interrupted:  # also at its very end: a loop around `train` must not go on
+        raise TrainingInterrupted(trajectory)
+    return trajectory
 
 
 def _check_arguments(
@@ -247,6 +254,12 @@ def _check_memory(record_bytes: int) -> int:
     return record_bytes
 
 
+def _optimizer_name(optimizer: str | Callable[..., Any]) -> str:
+    if isinstance(optimizer, str):
+        return OptimizerName().check("optimizer", optimizer)
+    return getattr(optimizer, "__name__", "custom")
+
+
 def _check_schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
     example = "for example `optax.cosine_decay_schedule`."
     try:
@@ -263,29 +276,6 @@ def _check_schedule(schedule: Callable[..., Any]) -> Callable[..., Any]:
             f"`learning_rate` must return one number for a step, got {shorten(result)}; {example}"
         )
     return schedule
-
-
-def _check_optimizer(optimizer: str | Callable[..., Any]) -> Callable[..., Any] | None:
-    if isinstance(optimizer, str) and optimizer == "sgd":
-        return None
-    import optax
-
-    if callable(optimizer):
-        try:
-            transform: Any = optimizer(learning_rate=1.0)
-            problem = f"it returns {show(transform)}"
-        except TypeError as error:
-            transform, problem = None, f"it fails ({shorten(error)})"
-        if not isinstance(transform, optax.GradientTransformation):
-            raise InputError(
-                "`optimizer` must be a function of `learning_rate` that returns an optax "
-                "transformation, such as `functools.partial(optax.sgd, momentum=0.9)`; "
-                f"{problem}."
-            )
-        return optimizer
-    if optimizer not in OPTIMIZERS:
-        raise unknown_name("optimizer", optimizer, OPTIMIZERS)
-    return getattr(optax, optimizer)
 
 
 def choose_estimate(
@@ -345,7 +335,7 @@ def _build(
         counts=counts,
         shared=estimator in ("shared", "epochs"),
         one_by_one=jax.default_backend() == "cpu",
-        optimizer=_check_optimizer(optimizer),
+        optimizer=check_optimizer(optimizer),
         schedule=schedule,
         in_order=stream is not None,
     )
