@@ -25,8 +25,9 @@ fi
 # Only the registry counts: no local wheel folder, no second index, no configuration file.
 unset UV_FIND_LINKS UV_INDEX UV_EXTRA_INDEX_URL UV_CONSTRAINT UV_OVERRIDE
 
-# What `pip install --no-build-isolation --editable .` needs, besides the dependencies.
-printf '%s\n' hatchling editables >"$work/build.in"
+# What `pip install --no-build-isolation --editable .` needs, besides the dependencies: the build backend, and
+# the installer itself, since `python -m venv` brings one as old as the interpreter.
+printf '%s\n' hatchling editables pip setuptools >"$work/build.in"
 
 compile() {
     "$uv" pip compile --no-config --quiet --universal --python-version 3.11 --fork-strategy fewest \
