@@ -7,7 +7,27 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from .errors import InputError, shorten
+from .errors import InputError, shorten, show
+
+
+def absolute_path(path: str | Path) -> Path:
+    """A path from the root, with `~` for a home folder.
+
+    Raises:
+        InputError: If there is no such user, or the current folder is gone.
+    """
+    try:
+        if "\0" in str(path):
+            raise InputError(f"{show(str(path))} is not a path. Remove the null character.")
+        return Path(path).expanduser().absolute()
+    except RuntimeError:
+        user = Path(path).parts[0]
+        raise InputError(f"There is no home folder {user}. Write out the path {path}.") from None
+    except FileNotFoundError:
+        raise InputError(
+            f"The current folder no longer exists. Change to another one, or write out the path "
+            f"{path}."
+        ) from None
 
 
 def check_target(path: Path, suffixes: tuple[str, ...], overwrite: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,6 +43,18 @@ def shorten(text: object, most: int = 160) -> str:
     """A text, or the message of another library's exception, on one line of limited length."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def printable(text: str) -> str:
+    r"""A text of unknown origin without characters that a terminal would obey.
+
+    They are written as in JSON; line breaks stay.
+
+    Example:
+        >>> print(printable("ξ\x1b[31m"))
+        ξ\u001b[31m
+    """
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:

@@ -32,6 +32,7 @@ from localfields.experiments.texts import experiment_of
 from localfields.figures.base import Claim
 from localfields.figures.make import FigureRecord, write_records
 from localfields.store import Store
+from localfields.store.document import seal
 
 from .standins import (
     ImmediateThreads,
@@ -222,6 +223,20 @@ def test_damaged_runs_are_counted_and_a_missing_store_is_none(tmp_path):
     assert "1 more cannot be read" in page.runs.object and len(links(page)) == 1
     assert "no such runs" in opened(store=tmp_path / "absent").runs.object
     assert "without a store" in opened().runs.object
+
+
+def test_a_forged_run_is_left_out_and_counted(tmp_path):
+    store = Store(tmp_path)
+    store_canned(store, typed(gain="2"))
+    store_canned(store, typed(gain="5"))
+    path = tmp_path / typed(gain="5").digest / "meta.json"
+    meta = json.loads(path.read_text())
+    del meta["checksum"]
+    meta["metrics"]["ipr"] = 10**299
+    path.write_text(seal(meta))
+    with pytest.warns(UserWarning, match="`ipr`"):
+        page = opened(store=tmp_path)
+    assert "1 more cannot be read" in page.runs.object and len(links(page)) == 1
 
 
 def test_many_runs_are_cut(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from store.helpers import experiment, named, put, trajectory
 
 from localfields.cli import main
 from localfields.store import Store
+from localfields.store.document import seal
 from localfields.trajectory import Outcome
 
 from .conftest import read_table
@@ -241,7 +242,7 @@ def test_verify(store, capsys):
         one[:12] in first
         and "checksum" in first
         and "runs rm" in first
-        and last.endswith("checked: 1 damaged")
+        and last.endswith("checked: 1 cannot be used")
     )
     assert stop(["runs", "verify", one[:9], other]) == 1
     main(["runs", "verify", other])
@@ -256,12 +257,65 @@ def test_damaged_runs_are_left_out_of_a_list(store, run):
     assert "warning: 1 of 3 runs cannot be read" in done.stderr and "Traceback" not in done.stderr
 
 
+def forge(store, digest, **metrics):
+    """Seal other metrics into an entry, as anybody can."""
+    path = store.path / digest / "meta.json"
+    meta = json.loads(path.read_text())
+    del meta["checksum"]
+    meta["metrics"] |= metrics
+    path.write_text(seal(meta))
+
+
+@pytest.mark.filterwarnings("default")  # the command prints them
+@pytest.mark.parametrize("metrics", [{"ipr": 10**299}, {"ipr": "big"}, {"outcomes": ["ok"]}])
+def test_a_forged_run_is_left_out_and_reported(store, capsys, metrics):
+    digest = store.digests()[0]
+    forge(store, digest, **metrics)
+    main(["runs", "list"])
+    out, err = capsys.readouterr()
+    assert len(table(out)) == 2 and "1 of 3 runs cannot be read" in err
+    assert stop(["runs", "show", digest]) == 2
+    told = capsys.readouterr().err
+    assert f"`{next(iter(metrics))}`" in told and told.count("\n") == 1
+    assert stop(["runs", "verify"]) == 1
+    assert digest[:12] in capsys.readouterr().out
+
+
+HOSTILE = "\x1b]0;title\x07\x9b31m\u202e[/bold][link=x]\n"
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_a_terminal_obeys_nothing_that_a_store_says(folder, capsys, monkeypatch, color):
+    store = Store("any")
+    spec = {
+        "task": {"stimuli": [{"type": f"stimulus/{HOSTILE}", HOSTILE: 1.0}]},
+        "network": HOSTILE,
+        "method": {"type": HOSTILE, "steps": HOSTILE, "estimator": {"a": HOSTILE}},
+    }
+    canonical, digest = named(spec)
+    store.save(canonical, digest, trajectory(manifest={"device": HOSTILE}))
+    monkeypatch.setenv("COLUMNS", "1000")
+    if color:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    main(["runs", "list", "--store", "any"])
+    listed = capsys.readouterr().out
+    main(["runs", "show", digest, "--store", "any"])
+    shown = capsys.readouterr().out
+    for text in (listed, shown):
+        plain_text = re.sub(r"\x1b\[[\d;]*m", "", text)  # colors of our own
+        assert not set(plain_text) & set("\x1b\x07\x9b\u202e") and "[/bold]" in plain_text
+    if not color:
+        assert json.loads(shown)["manifest"]["device"] == HOSTILE  # still the same JSON
+
+
 MISTAKES = [
     ("frobnicate", "Unknown action 'frobnicate'. Choose one of export, list, rm, show, verify"),
     ("lst", "Did you mean 'list'?"),
     ("list gain", "Cannot read the filter 'gain'"),
     ("list --sotre x", "Did you mean '--store'?"),
     ("list --store occupied", "The store cannot be read or written at "),
+    ("list --store " + "x" * 300, "File name too long"),
+    ("list --store ~nosuchuser/x", "There is no home folder ~nosuchuser"),
     ("show", "RUN"),
     ("show zz", "No run zz… in"),
     ("show 0 1", "Unexpected argument '1'"),

@@ -467,20 +467,24 @@ def test_descriptions_that_are_none(tampered, text):
     tampered(with_arrays(zipped(replaced("about.npy", npy(np.frombuffer(text, np.uint8))))))
 
 
-MISFITS = {
-    "steps": np.zeros((2, 2)),
-    "times": np.zeros(3),
-    "final": np.zeros((3, 2, 7)),
-    "initial": np.zeros(3),
-    "outcome.kind": np.array(["ok"]),
-    "outcome.step": np.zeros(3),
-    "about": np.zeros(3),
-}
+MISFITS = [
+    ("steps", np.zeros((2, 2))),
+    ("times", np.zeros(3)),
+    ("final", np.zeros((3, 2, 7))),
+    ("initial", np.zeros(3)),
+    ("outcome.kind", np.array(["ok"])),
+    ("outcome.step", np.zeros(3)),
+    ("about", np.zeros(3)),
+    ("series.loss", np.zeros(4)),
+    ("events.onset", np.zeros((3, 4))),
+    ("times", np.full(4, "soon")),
+    ("outcome.kind", np.array(["ok", "ok", "\x1b[31m"])),
+]
 
 
-@pytest.mark.parametrize("name", MISFITS)
-def test_arrays_that_do_not_fit_together(tampered, name):
-    tampered(with_arrays(zipped(replaced(f"{name}.npy", npy(MISFITS[name])))))
+@pytest.mark.parametrize(("name", "array"), MISFITS)
+def test_arrays_that_do_not_fit_together(tampered, name, array):
+    tampered(with_arrays(zipped(replaced(f"{name}.npy", npy(array)))))
 
 
 def test_texts_that_are_none(tampered):
@@ -516,6 +520,53 @@ def test_sealed_meta_that_is_none(tampered, changes):
             deep = [deep]
         changes = {"deep": deep}
     tampered({**GOOD, "meta.json": seal({**meta, **changes}).encode()})
+
+
+FORGED = {
+    "metrics": {
+        **{f"ipr {n}": {"ipr": value} for n, value in enumerate((10**299, 7, -0.1, "0.5", True))},
+        "outcomes, a list": {"outcomes": ["ok"]},
+        "outcomes, a number": {"outcomes": 3},
+        "outcomes of another type": {"outcomes": {"diverged": {}}},
+        "outcomes with escapes": {"outcomes": {"\x1b[31m": 1}},
+        "members, negative": {"members": -1},
+        "members, a list": {"members": [1] * 1000},
+        "loss, a text": {"loss": "small"},
+    },
+    "manifest": {
+        "seconds, a text": {"seconds": "long"},
+        "outcome, a list": {"outcome": [1]},
+        "outcome with escapes": {"outcome": "\x1b]0;title\x07"},
+        "outcome, long": {"outcome": "x" * 1000},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [(part, name) for part, cases in FORGED.items() for name in cases]
+)
+def test_sealed_values_that_no_run_has(tampered, part, name):
+    meta = json.loads(GOOD["meta.json"])
+    del meta["checksum"]
+    meta[part] |= FORGED[part][name]
+    tampered({**GOOD, "meta.json": seal(meta).encode()})
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 4000, "9" * 5000])
+def test_sealed_numbers_out_of_range(tampered, number):
+    meta = json.loads(GOOD["meta.json"])
+    del meta["checksum"]
+    meta["metrics"]["ipr"] = "here"
+    body = json.dumps(meta, sort_keys=True, separators=(",", ":")).replace('"here"', number)
+    line = f'{{"checksum":"{sha256(body)}",{body[1:]}'
+    tampered({**GOOD, "meta.json": line.encode()})
+
+
+@pytest.mark.parametrize("created", ["yesterday", "\x1b[31m", "2026" * 1000])
+def test_sealed_times_that_are_none(tampered, created):
+    meta = json.loads(GOOD["meta.json"])
+    del meta["checksum"]
+    tampered({**GOOD, "meta.json": seal({**meta, "created": created}).encode()})
 
 
 @pytest.mark.parametrize(

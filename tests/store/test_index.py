@@ -44,6 +44,19 @@ def test_the_index_spares_reading(store, reads):
     ]
 
 
+@pytest.mark.parametrize("ipr", ["1e999", "9" * 4000, '"high"', "7"])
+def test_a_forged_row_is_not_believed(store, reads, ipr):
+    digest = put(store)
+    before = store.list()[0].metrics
+    with sqlite3.connect(store.path / index.NAME) as connection:
+        ((meta,),) = connection.execute("SELECT meta FROM entries").fetchall()
+        forged = meta.replace(f'"ipr": {before["ipr"]}', f'"ipr": {ipr}')
+        assert forged != meta
+        connection.execute("UPDATE entries SET meta = ?", (forged,))
+    reads.clear()
+    assert store.list()[0].metrics == before and reads == [digest]
+
+
 def test_an_entry_made_again_is_read_again(store, reads):
     digest = put(store, made=trajectory(1))
     before = store.list()[0].metrics

@@ -1,6 +1,7 @@
 """The store: what goes in comes out, damaged or newer entries are refused."""
 
 import dataclasses
+import errno
 import json
 import os
 import time
@@ -76,7 +77,7 @@ def test_any_plain_values_round_trip(tmp_path_factory, manifest, swept, data):
     members, records = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
     made = trajectory(
         manifest={"x": manifest, **manifest},
-        stopped=data.draw(st.text(max_size=9)),
+        stopped=data.draw(st.text(max_size=9).filter(str.isprintable)),
     )
     cut = [values[:members, :records] for values in made.series.values()]
     times = made.times[:records]
@@ -202,11 +203,11 @@ def test_saving_checks_what_it_is_given(store):
     refused(lambda: store.save("[1]", named([1])[1], made), "not valid JSON")
     refused(lambda: store.save(canonical, "../" + digest, made), "64 hexadecimal digits")
     for bad in (
-        np.array([{}]),
-        np.ones(3, complex),
-        np.array(["2020"], "M8[D]"),
-        np.zeros(2, "i4,f4"),
-        np.ones(1, "g"),
+        np.full((3, 4), {}),
+        np.ones((3, 4), complex),
+        np.full((3, 4), "2020", "M8[D]"),
+        np.zeros((3, 4), "i4,f4"),
+        np.ones((3, 4), "g"),
     ):
         refused(
             lambda bad=bad: store.save(canonical, digest, trajectory(series={"x": bad})),
@@ -222,11 +223,17 @@ def test_saving_checks_what_it_is_given(store):
         lambda: store.save(canonical, digest, trajectory(outcome=())), "outcomes of 0 members of 3"
     )
     refused(lambda: store.save(canonical, digest, trajectory(steps=np.arange(2))), "steps")
-    huge = np.broadcast_to(np.float32(0), (10**5, 10**5))
+    for changes in ({"series": {"x": np.ones(3)}}, {"events": {"x": np.ones(4)}}):
+        refused(
+            lambda changes=changes: store.save(canonical, digest, trajectory(**changes)),
+            "do not fit together",
+        )
+    refused(lambda: store.save(canonical, digest, trajectory(stopped="\x1b[31m")), "short text")
+    huge = np.broadcast_to(np.float32(0), (3, 4, 10**9))
     refused(
         lambda: store.save(canonical, digest, trajectory(series={"x": huge})),
         "a stored run may have 8 GB",
-        "40.0 GB",
+        "48.0 GB",
     )
     assert store.digests() == [] and not list(store.path.glob("tmp/*"))
 
@@ -239,6 +246,57 @@ def test_bfloat16_is_refused(store):
 
 
 # -- where it is -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("x" * 300, "File name too long"),
+        ("~nosuchuser/x", "There is no home folder ~nosuchuser"),
+        ("a\0b", "null character"),
+    ],
+)
+def test_a_place_that_cannot_be(path, words):
+    refused(lambda: Store(path).list(), words)
+
+
+def test_a_current_folder_that_is_gone(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    refused(Store, "The current folder no longer exists")
+    assert Store(tmp_path).digests() == []
+
+
+def denied(monkeypatch, name):
+    """Have the system refuse to open what is named so; root may read everything otherwise."""
+    original = os.open
+
+    def instead(path, *arguments, **more):
+        if str(path).endswith(name):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return original(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", instead)
+
+
+@pytest.mark.parametrize("name", ["meta.json", "spec.json", "arrays.npz", "folder"])
+def test_what_may_not_be_read_is_not_called_damaged(store, monkeypatch, name):
+    digest = put(store)
+    denied(monkeypatch, digest if name == "folder" else name)
+    (problem,) = store.verify_all()
+    assert "cannot be read" in problem.message and "Permission denied" in problem.message
+    assert "damaged" not in problem.message and "emove" not in problem.message
+    refused(lambda: store.load(digest), problem.message)
+
+
+def test_a_checkpoint_that_may_not_be_read_is_kept(store, monkeypatch):
+    checkpoint = store.checkpoint("0" * 64)
+    checkpoint.save({"step": np.array(3)})
+    with monkeypatch.context() as patch:
+        denied(patch, ".npz")
+        refused(checkpoint.load, "cannot be read", "Permission denied")
+    assert checkpoint.load()["step"] == 3
 
 
 def test_the_folder(tmp_path, monkeypatch):

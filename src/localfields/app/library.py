@@ -14,13 +14,14 @@ from typing import Any
 import panel as pn
 from tornado.web import HTTPError, RequestHandler
 
-from ..errors import InputError
+from ..errors import InputError, shorten
 from ..experiments.texts import texts_of
 from .limits import Limits
 from .page import TABLE_STYLE, Page, template, text_pane
 from .state import page_link, read, to_query
 
 MAX_RUNS = 200  # in the table
+MAX_NAME = 80  # characters of a name
 ALL_STIMULI = "all stimuli"
 REPORT_PATH = "/report"
 NO_REPORT = (
@@ -165,13 +166,13 @@ def _part(plain: Any, name: str) -> dict[str, Any]:
 def _type_name(plain: Any) -> str:
     """`nlgp` for a value of type `stimulus/nlgp`."""
     kind = plain.get("type", "?") if isinstance(plain, dict) else plain
-    return str(kind).rpartition("/")[2]
+    return shorten(str(kind).rpartition("/")[2], MAX_NAME)
 
 
 def _stimulus_name(plain: dict[str, Any]) -> str:
     stimuli = _part(plain, "task").get("stimuli")
-    names = map(_type_name, stimuli if isinstance(stimuli, list) else [])
-    return " and ".join(dict.fromkeys(names)) or "?"
+    names = map(_type_name, stimuli[:MAX_NAME] if isinstance(stimuli, list) else [])
+    return shorten(" and ".join(dict.fromkeys(names)), MAX_NAME) or "?"
 
 
 @functools.lru_cache(5000)  # an entry never changes
@@ -182,8 +183,9 @@ def link_query(spec: str, limits: Limits) -> tuple[str, str, str]:
         read(texts, limits)
     except InputError as error:
         return "", "", str(error)
-    except (ValueError, TypeError, KeyError) as error:  # of a version with other fields
-        return "", "", f"It cannot be read: {error}"
+    # Of a version with other fields, or made up.
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        return "", "", f"It cannot be read: {shorten(error)}"
     setting = [
         f"{name}={text}" for name, text in texts.items() if name not in RUN_COLUMNS
     ]  # the others have columns of their own
@@ -200,7 +202,7 @@ def _run_row(entry: Any, limits: Limits, dark: bool) -> tuple[str, ...]:
     if kind == "solution":
         setting = f"theory: {_type_name(_part(method, 'theory'))}"
     numbers = (
-        str(method.get("steps", "")) if kind == "training" else "–",
+        shorten(method.get("steps", ""), MAX_NAME) if kind == "training" else "–",
         str(metrics.get("members", "")),
         f"{ipr:.3f}" if isinstance(ipr, (int, float)) else "–",
     )

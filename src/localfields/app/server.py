@@ -17,6 +17,7 @@ import panel as pn
 from panel.io.server import get_server
 from tornado.ioloop import IOLoop
 
+from .._files import absolute_path
 from ..errors import InputError, show
 from ..experiments.texts import experiment_of
 from .downloads import Downloads
@@ -227,4 +228,4 @@ def page_builder(service: Service, kind: type[Page]) -> Callable[[], Any]:
 
 
 def _folder(path: str | Path | None) -> Path | None:
-    return None if path is None else Path(path).expanduser().absolute()
+    return None if path is None else absolute_path(path)

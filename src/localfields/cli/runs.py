@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, printable, shorten
 from ._options import OVERWRITE, STORE, Command, Option, run_one_of
 
 LONGEST_TABLE = 1000  # that are drawn as a table: laying out more takes seconds
+LONGEST_CELL = 200  # characters
 
 RUN = Option("a run's digest, or the start of it", "RUN", positional="1")
 RUNS = Option("digests or their starts", "RUN", positional="*")
@@ -42,10 +43,11 @@ def show_list(filters: Sequence[str], store: str) -> None:
     console = Console()
     if console.is_terminal and len(rows) <= LONGEST_TABLE:
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(*rows[0])
         for row in rows:
-            table.add_row(*row.values())
+            table.add_row(*map(Text, row.values()))  # as it is: brackets are no markup
         console.print(table)
     else:
         cells = [list(rows[0]), *(list(row.values()) for row in rows)]
@@ -58,6 +60,7 @@ def show_list(filters: Sequence[str], store: str) -> None:
 def show(run: str, store: str) -> None:
     """Print a run's experiment, metrics and manifest, as JSON."""
     from rich.console import Console
+    from rich.highlighter import JSONHighlighter
 
     results = _store(store)
     entry = results.entry(results.find(run))
@@ -69,10 +72,10 @@ def show(run: str, store: str) -> None:
         "metrics": entry.metrics,
         "manifest": entry.manifest,
     }
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = printable(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
     console = Console()
     if console.is_terminal:
-        console.print_json(text, indent=1)
+        console.print(JSONHighlighter()(text), soft_wrap=True)
     else:
         print(text)
 
@@ -113,7 +116,7 @@ def write(run: str, out: str, store: str, overwrite: bool) -> None:
 
 
 def verify(runs: Sequence[str], store: str) -> None:
-    """Compare runs with their checksums; exit code 1 if one is damaged."""
+    """Compare runs with their checksums; exit code 1 if one cannot be used."""
     results = _store(store)
     digests = [results.find(run) for run in runs] or results.digests()
     if runs:
@@ -123,7 +126,7 @@ def verify(runs: Sequence[str], store: str) -> None:
     for problem in problems:
         print(problem.message)
     bad = len({problem.digest for problem in problems})
-    outcome = f"{bad} damaged" if bad else "all as they were written"
+    outcome = f"{bad} cannot be used" if bad else "all as they were written"
     print(f"{len(digests)} runs in {results.path} checked: {outcome}")
     if problems:
         sys.exit(1)
@@ -172,12 +175,13 @@ def _row(entry: Any) -> dict[str, str]:
     method = spec.get("method") if isinstance(spec.get("method"), dict) else {}
     outcomes = metrics.get("outcomes") or {}
     bad = [f"{count} {kind}" for kind, count in outcomes.items() if kind != "ok"]
-    return {
+    # The store may be somebody else's: nothing is known of its texts but that they are JSON.
+    cells = {
         "run": entry.digest[:12],
         "stored": entry.created[:16].replace("T", " "),
         "stimuli": _stimuli(spec),
         "network": _name(spec.get("network")),
-        "method": _name(method.get("theory")) or method.get("estimator") or _name(method),
+        "method": _name(method.get("theory")) or _name(method.get("estimator")) or _name(method),
         "steps": str(method.get("steps", "")),
         "members": str(metrics.get("members", "")),
         "IPR": _short(metrics.get("ipr")),
@@ -185,6 +189,7 @@ def _row(entry: Any) -> dict[str, str]:
         "outcome": ", ".join(bad) or str(entry.manifest.get("outcome", "")),
         "seconds": _short(entry.manifest.get("seconds")),
     }
+    return {name: printable(shorten(text, LONGEST_CELL)) for name, text in cells.items()}
 
 
 def _stimuli(spec: dict[str, Any]) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, show
 from ..trajectory import Outcome, Trajectory
 from .disk import Damaged
 from .document import pack, parse, unpack
+from .entry import is_word
 
 PARTS = ("steps", "times", "initial", "final")
 
@@ -30,6 +31,10 @@ def to_arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
             f"The manifest of this trajectory is too large to store ({error}). "
             "Keep large values elsewhere."
         ) from None
+    if not is_word(trajectory.stopped):
+        raise InputError(
+            f"A trajectory cannot have stopped for {show(trajectory.stopped)}. Give a short text."
+        )
     arrays = {name: np.asarray(getattr(trajectory, name)) for name in PARTS}
     arrays |= {f"series.{name}": np.asarray(values) for name, values in trajectory.series.items()}
     arrays |= {f"events.{name}": np.asarray(values) for name, values in trajectory.events.items()}
@@ -60,6 +65,8 @@ def from_arrays(arrays: dict[str, np.ndarray], experiment: dict[str, Any]) -> Tr
     manifest, stopped = about.get("manifest"), about.get("stopped")
     if len(about) != 2 or not isinstance(manifest, dict) or not isinstance(stopped, str):
         raise Damaged("a description that is not one of a trajectory")
+    if not is_word(stopped):
+        raise Damaged(f"it stopped for {show(stopped)}, which no run does")
     ends = zip(arrays["outcome.kind"].tolist(), arrays["outcome.step"].tolist(), strict=True)
 
     def group(prefix: str) -> dict[str, np.ndarray]:
@@ -90,4 +97,15 @@ def _misfit(arrays: dict[str, np.ndarray]) -> str | None:
     described = about.ndim == 1 and about.dtype == np.uint8
     if not described or kind.dtype.kind != "U" or step.dtype.kind != "i":
         return "outcomes or a description of another type"
+    if odd := next((word for word in kind.tolist() if not is_word(word)), None):
+        return f"the outcome {show(odd)}, which is not a short text"
+    for name, array in arrays.items():
+        shown = show(name)
+        if name.startswith("series.") and array.shape[:2] != (len(initial), len(steps)):
+            sizes = f"{len(initial)} members and {len(steps)} records"
+            return f"{shown} of shape {array.shape} for {sizes}"
+        if name.startswith("events.") and array.shape != (len(initial),):
+            return f"{shown} of shape {array.shape} for {len(initial)} members"
+        if name in PARTS and array.dtype.kind not in "biuf":
+            return f"{shown} that are not numbers"
     return None

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..errors import InputError
 from .codec import read_arrays, write_arrays
-from .disk import Damaged, open_plain, replace, sync_folder, system_errors
+from .disk import Damaged, Unreadable, open_plain, replace, sync_folder, system_errors
 
 
 class Checkpoint:
@@ -26,12 +27,19 @@ class Checkpoint:
         self.path = Path(path)
 
     def load(self) -> dict[str, np.ndarray] | None:
-        """The arrays saved last; None if there are none."""
-        if not self.path.exists() and not self.path.is_symlink():
-            return None
+        """The arrays saved last; None if there are none.
+
+        Raises:
+            InputError: If the operating system does not let us read them.
+        """
+        with system_errors("The checkpoint", self.path):
+            if not self.path.exists() and not self.path.is_symlink():
+                return None
         try:
             with open_plain(str(self.path)) as file:
                 return read_arrays(file)
+        except Unreadable as error:
+            raise InputError(f"The checkpoint {self.path} {error}.") from None
         except Damaged as error:
             if not self.path.exists() and not self.path.is_symlink():
                 return None  # cleared by another process in the meantime

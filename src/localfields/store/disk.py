@@ -35,6 +35,15 @@ class OtherVersion(Damaged):
     """What was read was written by another version; the text follows the name in a message."""
 
 
+class Unreadable(Damaged):
+    """What the operating system does not let us read; the text follows the name in a message."""
+
+
+def _unreadable(name: str, error: OSError) -> Unreadable:
+    reason = error.strerror or shorten(error)
+    return Unreadable(f"cannot be read: {name}: {reason}. Check its owner and permissions")
+
+
 @contextlib.contextmanager
 def system_errors(name: str, path: Path) -> Iterator[None]:
     """Turn an error of the operating system into an InputError that names the path."""
@@ -171,7 +180,7 @@ def read_folder(path: str, read: Callable[[int], Result]) -> Result:
         except OSError as error:
             if error.errno in (errno.ENOTDIR, errno.ELOOP):
                 raise Damaged("a link or a file in place of its folder") from None
-            raise Damaged(f"a folder that cannot be opened ({error.strerror})") from None
+            raise _unreadable(path, error) from None
         try:
             return read(handle)
         except Damaged:
@@ -179,7 +188,7 @@ def read_folder(path: str, read: Callable[[int], Result]) -> Result:
                 raise
             # Otherwise it was removed, and perhaps made again, while it was read: look again.
         except OSError as error:
-            raise Damaged(f"files that cannot be read ({error.strerror})") from None
+            raise _unreadable(path, error) from None
         finally:
             os.close(handle)
 
@@ -213,7 +222,9 @@ def _open_handle(name: str, within: int | None) -> int:
     except FileNotFoundError:
         raise Damaged(f"no {shown}") from None
     except OSError as error:
-        raise Damaged(f"a {shown} that cannot be opened ({error.strerror})") from None
+        if error.errno == errno.ELOOP:
+            raise Damaged(f"a {shown} that is a link") from None
+        raise _unreadable(shown, error) from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise Damaged(f"a {shown} that is no plain file")
@@ -222,9 +233,9 @@ def _open_handle(name: str, within: int | None) -> int:
 
 def list_names(path: Path, form: re.Pattern[str]) -> list[str]:
     """Names in a folder that have a form, sorted; none if there is no such folder."""
-    if not path.exists():
-        return []
     with system_errors("The store", path):
+        if not path.exists():
+            return []
         return sorted(name for name in os.listdir(path) if form.fullmatch(name))
 
 

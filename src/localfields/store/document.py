@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ from .disk import Damaged, sha256
 
 MAX_JSON_BYTES = 1 << 26
 MAX_DEPTH = 64
+MAX_DIGITS = 300  # of a whole number: a float has no more, and formatting one of 4000 fails
+
+
+class OutOfRange(ValueError):
+    """A number in JSON that no float holds."""
 
 
 def dump(value: Any) -> str:
@@ -24,13 +30,16 @@ def parse(content: bytes | str, name: str) -> dict[str, Any]:
     """Read a JSON object; `name` is what messages call it.
 
     Raises:
-        Damaged: If it is none, too large or too deep.
+        Damaged: If it is none, too large or too deep, or has a number that is out of range.
     """
     if len(content) > MAX_JSON_BYTES:
         raise Damaged(f"{name} of more than {MAX_JSON_BYTES} bytes")
     try:
         text = content.decode() if isinstance(content, bytes) else content
-        value = _DECODER.decode(text)
+        # Checking every number takes as long again, and hardly any text has one that may be wrong.
+        value = (_CHECKED if _LARGE.search(text) else _DECODER).decode(text)
+    except OutOfRange:
+        raise Damaged(f"{name} with a number that is out of range") from None
     except (ValueError, RecursionError):
         raise Damaged(f"{name} that is not JSON") from None
     if not isinstance(value, dict):
@@ -45,7 +54,22 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise OutOfRange
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):  # 1e999
+        raise OutOfRange
+    return value
+
+
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_CHECKED = json.JSONDecoder(parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
+_LARGE = re.compile(r"[0-9](?:[eE]\+?[0-9]{3}|[0-9]{299})")  # MAX_DIGITS, or three in an exponent
 
 
 def _depth(value: Any) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
+import re
 import subprocess
 from collections import Counter
 from datetime import datetime, timezone
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..errors import show
 from ..trajectory import Trajectory, inverse_participation_ratio
 from .disk import Damaged, OtherVersion, read_bytes, sha256
 from .document import MAX_JSON_BYTES, parse, unseal, without_nan
@@ -41,7 +42,7 @@ class Entry:
     @functools.cached_property
     def experiment(self) -> dict[str, Any]:
         """The experiment as plain values."""
-        return json.loads(self.spec)
+        return parse(self.spec, "a spec.json")
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -152,6 +153,63 @@ def check_schema(document: dict[str, Any]) -> None:
         )
 
 
+_CREATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00")
+MAX_WORD = 100  # characters of an outcome
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_ipr(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1 + 1e-6  # up to rounding
+
+
+def is_word(value: Any) -> bool:
+    """Whether a value is a short text that can be printed as it is."""
+    return isinstance(value, str) and len(value) <= MAX_WORD and value.isprintable()
+
+
+def _are_outcomes(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        is_word(kind) and _is_count(count) for kind, count in value.items()
+    )
+
+
+# What `describe` writes where it does not write null; the rest of a manifest is free.
+_LEGAL = {
+    "metrics": {
+        **dict.fromkeys(("ipr", "ipr_min", "ipr_max"), _is_ipr),
+        **dict.fromkeys(("members", "neurons", "records", "bytes"), _is_count),
+        "loss": _is_number,
+        "outcomes": _are_outcomes,
+    },
+    "manifest": {"outcome": is_word, "seconds": _is_number},
+}
+
+
+def check_meta(meta: dict[str, Any]) -> None:
+    """Check the types and ranges of what lists show: anybody can seal a meta.json of their own.
+
+    Raises:
+        Damaged: If a value is none that a run has.
+    """
+    if not isinstance(meta.get("created"), str) or not _CREATED.fullmatch(meta["created"]):
+        raise Damaged(f"it was stored at {show(meta.get('created'))}, which is not a time")
+    for part, legal in _LEGAL.items():
+        values = meta.get(part)
+        if not isinstance(values, dict):
+            raise Damaged(f"a meta.json without {part}")
+        for name, is_legal in legal.items():
+            value = values.get(name)
+            if value is not None and not is_legal(value):
+                raise Damaged(f"its `{name}` is {show(value)}, which no run has")
+
+
 def read_head(digest: str, handle: int) -> tuple[str, dict[str, Any]]:
     """An entry's spec.json and meta.json, checked against the digest and the checksums.
 
@@ -176,5 +234,6 @@ def read_head(digest: str, handle: int) -> tuple[str, dict[str, Any]]:
     checksums = meta["checksums"]
     if checksums.get("spec.json") != digest or not isinstance(checksums.get("arrays.npz"), str):
         raise Damaged("a meta.json without its checksums")
+    check_meta(meta)
     parse(spec, "a spec.json")
     return spec.decode(), meta

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .disk import Damaged, sha256
-from .entry import Entry
+from .disk import Damaged, Unreadable, sha256
+from .document import parse
+from .entry import Entry, check_meta
 
 NAME = "index.sqlite"
 VERSION = 1
@@ -59,6 +60,8 @@ def gather(
             continue  # removed in the meantime
         except Damaged as error:
             damaged[digest] = error
+        except OSError as error:
+            damaged[digest] = Unreadable(f"cannot be read: {error.strerror}")
     gone = known.keys() - set(names)
     fresh = [
         (digest, stamp, entry.spec, json.dumps(entry.meta))
@@ -79,16 +82,13 @@ def _stamp(path: str) -> str:
 def _entry(digest: str, row: tuple[Any, ...] | None, stamp: str) -> Entry | None:
     if row is None or row[0] != stamp or not isinstance(row[1], str) or sha256(row[1]) != digest:
         return None
-    try:
-        meta = json.loads(row[2])
-    except (TypeError, ValueError, RecursionError):
+    try:  # the index may be forged like any other file
+        entry = Entry(digest, row[1], parse(row[2], "a row of the index"))
+        check_meta(entry.meta)
+        _ = entry.experiment  # is parsed and kept
+    except (TypeError, Damaged):
         return None
-    parts = ("manifest", "metrics", "created")
-    return (
-        Entry(digest, row[1], meta)
-        if isinstance(meta, dict) and all(part in meta for part in parts)
-        else None
-    )
+    return entry
 
 
 def _connect(path: Path) -> sqlite3.Connection:

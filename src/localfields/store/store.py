@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from .._files import absolute_path
 from ..errors import InputError, show
 from ..trajectory import Trajectory
 from .arrays import from_arrays, to_arrays
@@ -20,6 +21,7 @@ from .disk import (
     Damaged,
     OtherVersion,
     Result,
+    Unreadable,
     discard,
     is_old,
     list_names,
@@ -80,7 +82,7 @@ class Store:
     """
 
     def __init__(self, path: str | Path | None = None):
-        self.path = Path(path or os.environ.get(VARIABLE) or "runs").expanduser().absolute()
+        self.path = absolute_path(path or os.environ.get(VARIABLE) or "runs")
         self._cleaned = False
 
     def __repr__(self) -> str:
@@ -305,7 +307,7 @@ class Store:
             if document["digest"] != digest:
                 raise Damaged("one of another name")
             return document["text"]
-        except OtherVersion as error:
+        except (OtherVersion, Unreadable) as error:
             raise InputError(f"The sweep {digest[:12]} {error}.") from None
         except Damaged as error:
             raise InputError(
@@ -331,7 +333,7 @@ class Store:
             return InputError(
                 f"No run {short} in {self.path}. List them with `localfields runs list`."
             )
-        if isinstance(error, OtherVersion):
+        if isinstance(error, (OtherVersion, Unreadable)):
             return InputError(f"The run {short} {error}.")
         return InputError(
             f"The run {short} is damaged: {error}. "
