@@ -144,7 +144,7 @@ def test_a_field_that_turns_one_way():
     angles = np.linspace(0, 1.2, 7)
     walk = np.zeros((1, 7, 1, 6))
     walk[0, :, 0, 0], walk[0, :, 0, 1] = np.cos(angles), np.sin(angles)
-    white = lf.Discrimination(*(DenseGaussian((6,), np.eye(6)) for _ in range(2)))
+    white = lf.Discrimination(*(DenseGaussian((6,), c * np.eye(6)) for c in (1.0, 2.0)))
     gates = gates_along(run_of(walk), white, num=40_000)
     exact = 1 - 1.2 / np.pi
     assert gates.bound[0, 0] == pytest.approx(exact, abs=1e-12)
@@ -163,7 +163,7 @@ def test_there_and_back():
     """
     walk = np.zeros((1, 3, 1, 6))
     walk[0, :, 0, 0], walk[0, :, 0, 1] = np.cos([0, 1, 0]), np.sin([0, 1, 0])
-    white = lf.Discrimination(*(DenseGaussian((6,), np.eye(6)) for _ in range(2)))
+    white = lf.Discrimination(*(DenseGaussian((6,), c * np.eye(6)) for c in (1.0, 2.0)))
     gates = gates_along(run_of(walk), white, reference="final", num=40_000)
     np.testing.assert_allclose(gates.agreement[0, :, 0], [1, 1 - 1 / np.pi, 1], atol=1e-12)
     assert abs(gates.uniform[0, 0] - (1 - 1 / np.pi)) < SIGMAS * gates.uniform_error[0, 0]
@@ -238,7 +238,7 @@ def test_kurtosis_of_elliptical_laws_and_of_their_mixture(key):
     gates = gates_along(run_of(walk), lf.Discrimination(*shells), num=0)
     np.testing.assert_allclose(gates.kurtosis, -6 / 14, atol=1e-12)
     heavy = gates_along(
-        run_of(walk), lf.Discrimination(*(StudentT(12, xi=1, nu=3) for _ in range(2))), num=0
+        run_of(walk), lf.Discrimination(*(StudentT(12, xi=xi, nu=3) for xi in (0.7, 1))), num=0
     )
     assert np.isposinf(heavy.kurtosis).all()
     # Two normals of variances a and b: 3(a² + b²)/2 / ((a + b)/2)² − 3, which is positive.

@@ -25,13 +25,11 @@ def carried_out(stage, wanted, store=None, limits=None, stop=lambda: "", **more)
 
 
 def task_of(cls):
-    """Two classes of a stimulus, the second different if it has a number."""
+    """Two classes of a stimulus that differ in one number."""
     stimulus = cls()
-    names = [name for name in ("xi", "coupling", "smallest") if hasattr(stimulus, name)]
-    return lf.Discrimination(
-        stimulus,
-        stimulus.replace(**{names[0]: 0.9 * getattr(stimulus, names[0])}) if names else stimulus,
-    )
+    others = {"xi": 0.9, "coupling": 0.6, "smallest": 1.1, "length": 5, "longest": 9, "offset": 0.5}
+    name = next(name for name in others if hasattr(stimulus, name))
+    return lf.Discrimination(stimulus, stimulus.replace(**{name: others[name]}))
 
 
 STIMULI = [cls for cls in lf._spec.registered("stimulus").values() if is_safe(cls)]

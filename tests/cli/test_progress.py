@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from localfields.cli import _run, reproduce, sweep
+from localfields.experiments.plan import duration
 from localfields.experiments.runner import SweepProgress
 from localfields.training.loop import Progress
 
@@ -71,7 +72,7 @@ def test_training_that_nobody_watches_draws_nothing():
     ],
 )
 def test_durations(seconds, text):
-    assert sweep._duration(seconds) == text
+    assert duration(seconds) == text
 
 
 def test_figures_move_a_bar(terminal):

@@ -41,8 +41,8 @@ class OptimizerName(Choice):
             if option not in known:
                 raise unknown_name(f"option of {optimizer}", option, known)
             if option in options:
-                raise InputError(f"`{name}`: {option} was given twice. Give each option once.")
-            options[option] = _value_text(f"{option} of {optimizer}", known[option], given)
+                raise InputError(f"`{name}`: `{option}` was given twice. Give each option once.")
+            options[option] = _value_text(f"`{option}` of {optimizer}", known[option], given)
         return f"{optimizer}:{','.join(f'{key}={options[key]}' for key in sorted(options))}"
 
 

@@ -154,8 +154,8 @@ def test_samples_are_drawn_where_none_are_given():
 
 
 def test_sites_of_several_variances_are_refused():
-    covariance = np.diag([1.0, 2.0, 1.0])
-    task = lf.Discrimination(*[lf.stimuli.DenseGaussian((3,), matrix=covariance) for _ in range(2)])
+    matrices = (np.diag([1.0, 2.0, 1.0]), np.diag([1.0, 1.0, 2.0]))
+    task = lf.Discrimination(*[lf.stimuli.DenseGaussian((3,), matrix=m) for m in matrices])
     with pytest.raises(InputError, match="sites of equal variance, got variances from 1 to 2"):
         EffectiveFlow().flow(task, lf.networks.SingleNeuron())
 
