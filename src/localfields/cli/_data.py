@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, show
-from ._options import Option, field_options, given
+from ._options import Command, Option, field_options, given
+from ._run import Groups, experiment_options
 
 DEFAULT_BLUR = "0,1"
 
@@ -38,15 +39,49 @@ def data_options() -> dict[str, Option]:
     return {"blur": Option(blur, "SIGMA,…"), **options}
 
 
+def experiment_groups() -> Groups:
+    """The options that make an experiment on files, by group."""
+    from ..stimuli import Samples
+
+    groups = experiment_options(Samples)
+    del groups["stimulus"]
+    return {"data": data_options(), **groups}
+
+
+def experiment_from_files(files: Sequence[str], groups: Groups, values: dict[str, Any]) -> Any:
+    """The experiment on some files that options specify; they are taken out of `values`."""
+    from ..experiments.texts import experiment_of
+
+    task = read_files(files, groups["data"], groups["task"], values)
+    others = [group for title, group in groups.items() if title not in ("data", "task")]
+    return experiment_of({k: v for group in others for k, v in given(group, values).items()}, task)
+
+
+def experiment_command(
+    files: Sequence[str], run: Callable[..., None], output: dict[str, Option]
+) -> Command:
+    """A command that runs an experiment on some files; `run` takes it and the options of output."""
+    from ..stimuli import Samples
+
+    groups = experiment_groups()
+
+    def command(**values: Any) -> None:
+        run(experiment_from_files(files, groups, values), **values)
+
+    return Command(command, {**groups, "output": output}, Samples.__doc__ or "")
+
+
 def read_files(
     files: Sequence[str],
     options: Mapping[str, Option],
     task_options: Mapping[str, Option],
     values: dict[str, Any],
+    unlabelled: bool = False,
 ) -> Any:
     """The task of some files, whose classes are files, labels or blurs.
 
-    The options are taken out of `values`.
+    The options are taken out of `values`. One file without labels or blurs is one stimulus without
+    classes if `unlabelled` is set, else two blurs of it.
     """
     from .. import data
     from .._spec import parse_fields
@@ -66,6 +101,8 @@ def read_files(
         task = data.labelled(files[0], labels, labels="zero-one", **settings)
     elif len(files) > 1:
         task = data.sources(*files, **settings)
+    elif unlabelled and not blur:
+        task = Discrimination(*[stimulus_of(files[0], **settings)] * 2, labels="none")
     else:
         task = data.blurs(stimulus_of(files[0], **settings), _widths(blur or DEFAULT_BLUR))
     return task.replace(**parse_fields(Discrimination, given(task_options, values)))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._spec import Shape, fields, from_text, name_of, parse_fields, registered
 from .._start import use_compilation_cache
 from ..errors import InputError, unknown_name
 from ..experiments.texts import read_classes
-from ._data import leading_files
-from ._options import Command, field_options, given, run_one_of, working
+from ._data import data_options, leading_files, read_files
+from ._options import Command, Option, field_options, given, run_command, run_one_of, working
 from ._run import OUTPUT, output_files, write_run
 
 ABOUT = """Fit an unsupervised method to samples of a stimulus, and say which fields are localized:
@@ -32,10 +32,12 @@ def run(argv: Sequence[str]) -> None:
     commands = {
         stimulus: _command(baselines[name], cls) for stimulus, cls in registered("stimulus").items()
     }
-    rest = list(argv[1:])
+    rest, prog = list(argv[1:]), f"localfields baseline {name}"
     if files := leading_files(rest, list(commands)):
-        rest = ["samples", "--data", ",".join(files), *rest[len(files) :]]
-    run_one_of(commands, rest, f"localfields baseline {name}", "stimulus", ABOUT)
+        command = _file_command(baselines[name], files)
+        run_command(command, rest[len(files) :], f"{prog} {' '.join(files)}")
+        return
+    run_one_of(commands, rest, prog, "stimulus", ABOUT)
 
 
 def full_name(name: str, known: Iterable[str]) -> str:
@@ -47,30 +49,62 @@ def full_name(name: str, known: Iterable[str]) -> str:
 
 
 def _command(method: Any, cls: Any) -> Command:
-    from ..experiments import Fit
+    """Fit a method to the stimuli of a class."""
     from ..tasks import Discrimination
 
-    stimulus_options, method_options = field_options(cls), field_options(method)
-    fit_options = field_options(Fit)
-    del fit_options["baseline"]
-    task_options = {"proportions": field_options(Discrimination)["proportions"]}
+    stimulus_options, task_options = field_options(cls), _task_options()
 
-    def command(**values: Any) -> None:
+    def read(values: dict[str, Any]) -> Any:
         classes = _read_classes(cls, given(stimulus_options, values))
         settings = parse_fields(Discrimination, given(task_options, values))
-        fit = from_text(Fit, given(fit_options, values))
-        baseline = from_text(method, given(method_options, values))
         if all(stimulus is classes[0] for stimulus in classes):
             settings["labels"] = "none"
-        task = Discrimination(*classes, **settings)
+        return Discrimination(*classes, **settings)
+
+    return _fit_command(method, {**stimulus_options, **task_options}, read, cls.__doc__)
+
+
+def _file_command(method: Any, files: list[str]) -> Command:
+    """Fit a method to files of data."""
+    from ..stimuli import Samples
+
+    options, task_options = data_options(), _task_options()
+
+    def read(values: dict[str, Any]) -> Any:
+        return read_files(files, options, task_options, values, unlabelled=True)
+
+    return _fit_command(method, {**options, **task_options}, read, Samples.__doc__ or "")
+
+
+def _task_options() -> dict[str, Option]:
+    from ..tasks import Discrimination
+
+    return {"proportions": field_options(Discrimination)["proportions"]}
+
+
+def _fit_command(
+    method: Any,
+    stimulus_options: dict[str, Option],
+    read: Callable[[dict[str, Any]], Any],
+    about: str,
+) -> Command:
+    from ..experiments import Fit
+
+    method_options, fit_options = field_options(method), field_options(Fit)
+    del fit_options["baseline"]
+
+    def command(**values: Any) -> None:
+        task = read(values)
+        fit = from_text(Fit, given(fit_options, values))
+        baseline = from_text(method, given(method_options, values))
         _fit(task, fit.replace(baseline=baseline), **values)
 
     groups = {
-        "stimulus": {**stimulus_options, **task_options},
+        "stimulus": stimulus_options,
         "method": {**method_options, **fit_options},
         "output": OUTPUT,
     }
-    return Command(command, groups, cls.__doc__)
+    return Command(command, groups, about)
 
 
 def _read_classes(cls: Any, texts: dict[str, str]) -> list[Any]:

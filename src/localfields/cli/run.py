@@ -8,6 +8,7 @@ from typing import Any
 
 from .._spec import name_of, registered
 from .._start import use_compilation_cache
+from ._data import experiment_command, leading_files
 from ._options import STORE, Command, run_command, run_one_of
 from ._run import (
     OUTPUT,
@@ -25,6 +26,7 @@ ABOUT = """Run an experiment and store its result. Finished runs are reused; int
 resume. From options, as of `localfields train`:
 
   localfields run nlgp --gain 100 --xi 1,3 --steps 2000
+  localfields run short.npy long.npy --steps 2000
 
 or from a file, localfields run FILE.toml (or .json), such as
 
@@ -50,6 +52,10 @@ def run(argv: Sequence[str]) -> None:
             lambda **values: _run(read_experiment(argv[0]), **values), {"output": OPTIONS}, about
         )
         run_command(command, argv[1:], f"localfields run {argv[0]}")
+        return
+    if files := leading_files(argv, list(registered("stimulus"))):
+        command = experiment_command(files, _run, OPTIONS)
+        run_command(command, argv[len(files) :], f"localfields run {' '.join(files)}")
         return
     commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields run", "stimulus", ABOUT)

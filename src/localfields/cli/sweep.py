@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from .._spec import Count, registered
 from .._start import use_compilation_cache
 from ..errors import InputError
+from ._data import experiment_from_files, experiment_groups, leading_files
 from ._options import OVERWRITE, STORE, Command, Option, run_command, run_one_of
-from ._run import experiment_from_options, experiment_options
+from ._run import Groups, experiment_from_options, experiment_options
 
 OPTIONS = {
     "seeds": Option("how many seeds, from --seed on", "INT", default="1"),
@@ -53,6 +54,10 @@ between classes before anything runs; --dry-run stops there. IPR over gain × ξ
 
   localfields sweep nlgp --gain logspace:0.1:100:7 --xi 1,range:2:5 --seeds 5
 
+or on files of your own data,
+
+  localfields sweep short.npy long.npy --learning-rate logspace:0.01:0.1:3
+
 or from a file, localfields sweep FILE.toml (or .json): an experiment as for `localfields run`, with
 
   seeds = 30
@@ -74,24 +79,50 @@ def run(argv: Sequence[str]) -> None:
         )
         run_command(command, argv[1:], f"localfields sweep {argv[0]}")
         return
+    if files := leading_files(argv, list(registered("stimulus"))):
+        run_command(
+            _file_command(files), argv[len(files) :], f"localfields sweep {' '.join(files)}"
+        )
+        return
     commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields sweep", "stimulus", ABOUT)
 
 
 def _command(cls: Any) -> Command:
+    groups = experiment_options(cls)
+
+    def read(values: dict[str, Any]) -> Any:
+        return experiment_from_options(cls, groups, values)
+
+    return _sweep_command(groups, read, cls.__doc__)
+
+
+def _file_command(files: list[str]) -> Command:
+    from ..stimuli import Samples
+
+    groups = experiment_groups()
+
+    def read(values: dict[str, Any]) -> Any:
+        return experiment_from_files(files, groups, values)
+
+    return _sweep_command(groups, read, Samples.__doc__ or "")
+
+
+def _sweep_command(groups: Groups, read: Callable[[dict[str, Any]], Any], about: str) -> Command:
     from ..experiments import Sweep
 
-    groups = experiment_options(cls)
     del groups["training"]["members"]  # a seed is a member
 
     def command(**values: Any) -> None:
         axes = {}
         for title, options in groups.items():
+            if title == "data":
+                continue  # files and what is made of them are the same at every point
             for name in [name for name in options if name in values]:
                 path = f"{PATHS.get(title, '')}{name}"
                 values[name], option_axes = _axes(path, values[name])
                 axes |= option_axes
-        base = experiment_from_options(cls, groups, values)
+        base = read(values)
         seeds, chunk = (
             Count(high=10**7).parse(name, values.pop(name)) for name in ("seeds", "chunk")
         )
@@ -102,7 +133,7 @@ def _command(cls: Any) -> Command:
             )
         _sweep(Sweep(base, axes, seeds, values.pop("together"), chunk), **values)
 
-    return Command(command, {**groups, "sweep": OPTIONS, "output": RUN_OPTIONS}, cls.__doc__)
+    return Command(command, {**groups, "sweep": OPTIONS, "output": RUN_OPTIONS}, about)
 
 
 def _axes(path: str, text: str) -> tuple[str, dict[str, list[Any]]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from .._spec import name_of, registered
 from .._start import use_compilation_cache
-from ._options import Command, run_one_of
+from ._data import experiment_command, leading_files
+from ._options import Command, run_command, run_one_of
 from ._run import (
     OUTPUT,
     LiveTable,
@@ -21,11 +22,19 @@ from ._run import (
 ABOUT = """Train an ensemble to tell the classes of one stimulus family apart. Give the parameter in
 which they differ one value per class, label 0 first:
 
-  localfields train nlgp --gain 100 --xi 1,3"""
+  localfields train nlgp --gain 100 --xi 1,3
+
+Or give files of your own data: one per class, one with --classes, or one whose blurs are classes:
+
+  localfields train short.npy long.npy --steps 2000"""
 
 
 def run(argv: Sequence[str]) -> None:
-    """Offer every registered stimulus; its numbers take one value, or one per class."""
+    """Read files of data, or offer every registered stimulus with one value or one per class."""
+    if files := leading_files(argv, list(registered("stimulus"))):
+        command = experiment_command(files, _train, OUTPUT)
+        run_command(command, argv[len(files) :], f"localfields train {' '.join(files)}")
+        return
     commands = {name: _command(cls) for name, cls in registered("stimulus").items()}
     run_one_of(commands, argv, "localfields train", "stimulus", ABOUT)
 

@@ -29,12 +29,13 @@ from .experiment import Experiment, Training
 DEFAULT_NETWORK = "single-neuron"
 
 
-def experiment_of(texts: Mapping[str, str]) -> Experiment:
+def experiment_of(texts: Mapping[str, str], task: Discrimination | None = None) -> Experiment:
     """The experiment that texts by field spell; `stimulus` and `network` say whose the others are.
 
     Args:
         texts: For example `{"stimulus": "nlgp", "gain": "100", "xi": "1,3", "steps": "2000"}`.
             Fields that are left out have their defaults.
+        task: The task where it is made otherwise; then texts are of network and training alone.
 
     Raises:
         InputError: If a name is unknown or a text is illegal.
@@ -44,11 +45,12 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
         3
     """
     given = dict(texts)
-    stimulus = find("stimulus", given.pop("stimulus", "nlgp"))
+    stimulus = find("stimulus", given.pop("stimulus", "nlgp")) if task is None else None
     network = find("network", given.pop("network", DEFAULT_NETWORK))
+    of_task = () if stimulus is None else (stimulus, Discrimination)
     parts: dict[Any, dict[str, str]] = {
         owner: {name: given.pop(name) for name in names_of(owner) if name in given}
-        for owner in (stimulus, Discrimination, network, Training)
+        for owner in (*of_task, network, Training)
     }
     more: Any = {"precision": given.pop("precision")} if "precision" in given else {}
     if given:
@@ -59,7 +61,8 @@ def experiment_of(texts: Mapping[str, str]) -> Experiment:
             )
         known = [name for owner in parts for name in names_of(owner)]
         raise unknown_name("field", name, ["stimulus", "network", *known, "precision"])
-    task = read_task(stimulus, {**parts[stimulus], **parts[Discrimination]})
+    if task is None:
+        task = read_task(stimulus, {**parts[stimulus], **parts[Discrimination]})
     return Experiment(
         task, from_text(network, parts[network]), from_text(Training, parts[Training]), **more
     )
