@@ -18,6 +18,8 @@ TIMES = """\
 def test_the_script_lists_tests_above_the_limit(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     script = importlib.import_module("slow_tests")
+    needed = script.NEEDED.read_text().splitlines()
+    assert script.slow_tests(f"9.0 {needed[0]}\n") == ""
     listed = "2.0 tests/test_a.py::test_slow[a b]\n0.4 tests/test_a.py::test_slow[c]\n"
     assert script.slow_tests(TIMES) == listed
     assert slow_names(listed) == {
@@ -30,8 +32,10 @@ def test_slow_tests_are_marked_and_exist(request):
     """A renamed test would run in the wrong tier. Only files of this run are known here."""
     collected = request.config.stash[COLLECTED]
     files = {name.partition("::")[0] for name in collected}
-    listed = {name for name in slow_names() if name.partition("::")[0] in files}
-    if not any("::" in argument for argument in request.config.args):
-        assert listed <= collected.keys(), "rename them in tests/slow.txt"
-    assert all(collected[name] for name in listed & collected.keys())
+    needed = set((ROOT / "tests" / "fast.txt").read_text().splitlines())
+    for names, slow in ((slow_names(), True), (needed, False)):
+        listed = {name for name in names if name.partition("::")[0] in files}
+        if not any("::" in argument for argument in request.config.args):
+            assert listed <= collected.keys(), "rename them in tests/slow.txt or tests/fast.txt"
+        assert all(collected[name] == slow for name in listed & collected.keys())
     assert not collected[request.node.nodeid]
