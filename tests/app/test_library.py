@@ -222,6 +222,10 @@ def test_damaged_runs_are_counted_and_a_missing_store_is_none(tmp_path):
         page = opened(store=tmp_path)
     assert "1 more cannot be read" in page.runs.object and len(links(page)) == 1
     assert "no such runs" in opened(store=tmp_path / "absent").runs.object
+    Store(tmp_path).remove(typed(gain="2").digest)
+    with pytest.warns(UserWarning, match="cannot be read"):
+        page = opened(store=tmp_path)
+    assert "0 runs; 1 more cannot be read" in page.runs.object
     assert "without a store" in opened().runs.object
 
 

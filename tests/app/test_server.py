@@ -202,6 +202,8 @@ def test_a_port_that_is_taken():
         ({"address": "192.0.2.1"}, "cannot listen at"),
         ({"port": 70_000}, "`port`"),
         ({"workers": 0}, "`workers`"),
+        ({"store": "~nosuchuser/x"}, "no home folder"),
+        ({"report": "~nosuchuser/x"}, "no home folder"),
     ],
 )
 def test_what_it_cannot_do(more, words):

@@ -221,9 +221,9 @@ def runs_html(runs: StoredRuns, limits: Limits, dark: bool) -> str:
     """The runs as a table; all text is escaped."""
     if runs.problem:
         return f"<p>{_safe(runs.problem)}</p>"
-    if not runs.total:
+    if not runs.total and not runs.damaged:
         return "<p>There are no such runs yet: start one on the first page.</p>"
-    text = f"{runs.total} run{'s' if runs.total > 1 else ''}"
+    text = f"{runs.total} run{'' if runs.total == 1 else 's'}"
     if runs.total > len(runs.entries):
         text = f"The newest {len(runs.entries)} of {text}"
     if runs.damaged:

@@ -90,8 +90,9 @@ class Server:
             warm = experiment_of(next(iter(OUR_PRESETS.values()))).canonical()
         self.address, limits = address, Limits() if limits is None else limits
         self.loop = IOLoop.current()
+        folders = _folder(store), _folder(report)  # before processes are started
         pool = Pool(workers, limits=limits, store=store, warm=warm)
-        self.service = Service(pool, limits, _folder(store), _folder(report))
+        self.service = Service(pool, limits, *folders)
         try:
             self._server = self._listen(port, HostNames(address, hosts))
         except BaseException:

@@ -191,7 +191,8 @@ class Store:
             InputError: If a filter cannot be read, or asks for a field that no run has.
         """
         parsed = [Filter.of(text) for text in filters]
-        entries, damaged = gather(self.path, self.digests(), self._read)
+        with system_errors("The store", self.path):
+            entries, damaged = gather(self.path, self.digests(), self._read)
         if damaged:
             digest = next(iter(damaged))
             warnings.warn(
