@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -25,6 +26,7 @@ def outcomes() -> dict[str, dict]:
     from mistake import attempt
 
     warnings.simplefilter("error")
+    os.environ["LOCALFIELDS_MEMORY"] = "2"  # GB, whatever this machine has
     return {name: attempt(make) for name, make in (inputs | training).items()}
 
 

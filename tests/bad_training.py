@@ -94,6 +94,10 @@ def _ones(*shape: int) -> Any:
     return [_ones(*shape[1:])] * shape[0] if shape else 1.0
 
 
+def _torus(lf: Any, side: int) -> Any:
+    return lf.Discrimination(*(lf.stimuli.Gaussian((side, side), xi=xi) for xi in (1, 3)))
+
+
 def _optax_sgd() -> Any:
     import optax
 
@@ -149,6 +153,30 @@ MISTAKES = {
     "labels equal": discrimination(labels=(1, 1)),
     "labels none in training": train(task=Later(lambda lf: task(lf, labels="none"))),
     "labels none in predict": lambda lf: lf.predict(task(lf, labels="none")),
+    "members beyond memory": train(members=10**7),
+    "batch beyond memory": train(batch=10**9),
+    "evaluate beyond memory": train(record=Later(lambda lf: lf.Record(evaluate=10**9))),
+    "lattice beyond memory": train(task=Later(lambda lf: _torus(lf, 4096)), batch=1000),
+    "neurons beyond memory": train(
+        task=Later(lambda lf: _torus(lf, 256)),
+        network=Later(lambda lf: lf.networks.Committee(100_000)),
+    ),
+    "adam beyond memory": train(
+        members=10**6,
+        batch=4,
+        optimizer="adam",
+        record=Later(lambda lf: lf.Record(quantities=("ipr",))),
+        network=Later(lambda lf: lf.networks.Committee(50)),
+    ),
+    "starts beyond memory": lambda lf: lf.predict(task(lf), starts=10**7),
+    "lattice of a prediction beyond memory": lambda lf: lf.predict(_torus(lf, 4096)),
+    "members of a flow beyond memory": lambda lf: lf.solve(
+        task(lf), lf.theory.ExactIsing(), members=10**7
+    ),
+    "samples beyond memory": lambda lf: lf.stimuli.Gaussian((1024, 1024)).sample(0, 2000),
+    "samples of a baseline beyond memory": lambda lf: lf.Experiment(
+        task(lf), method=lf.Fit(samples=10**8)
+    ).run(),
     "seed negative": count("seed", -1, low=0),
     "seed too large": count("seed", 2**63, low=0),
     "seed a text": count("seed", "zero", low=0),

@@ -19,6 +19,7 @@ LAYERS = (
         "_kinds",
         "_registry",
         "_spec",
+        "_memory",
         "_files",
         "_prng",
         "_start",

@@ -55,6 +55,13 @@ VERDICTS = {
         "no single site outvotes",
     ),
     "dominant": (task(S.Ising, coupling=(0.3, 0.7)), "localized", "can outvote"),
+    # Classes that differ are both named, and the one with a label decides.
+    "two gains": (
+        task(S.NLGP, xi=WIDE, gain=(1.0, 3.0)),
+        "localized",
+        "kurtosis -1.834 of class 1 makes the amplifier super-linear "
+        "(class 0, of label 0, has -1.44)",
+    ),
 }
 
 
@@ -206,3 +213,11 @@ def test_best_known_theory_of_a_class():
         for s in (S.StudentT(40), S.Ising(40), S.Kur(40))
     ]
     assert names == ["LinearResponse", "ExactIsing", "EffectiveFlow"]
+
+
+def test_labelled_classes_that_differ_are_all_named():
+    signs = predict(task(S.NLGP, xi=WIDE, gain=(2.0, 1.0), labels="signs"))
+    assert signs.reason.startswith(
+        "Excess kurtosis -1.74 of class 0 makes the amplifier super-linear and excess kurtosis "
+        "-1.44 of class 1 makes the amplifier super-linear, yet the flow ends between"
+    )

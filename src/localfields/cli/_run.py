@@ -90,11 +90,14 @@ def until_interrupt(make: Callable[[], Any]) -> Any:
 
 def show_run(run: Any, target: Path | None, picture: Path | None) -> None:
     """Print a run and how long it took, and write what was asked for."""
+    from .._memory import size_text
     from ..plots import overview
 
     compiled, seconds = run.manifest.get("compile_seconds"), run.manifest["run_seconds"]
     compilation = "" if compiled is None else f"compiled in {compiled:.1f} s, "
-    print(f"{run}\n  {compilation}ran in {seconds:.1f} s")
+    memory = run.manifest.get("memory_bytes")
+    needed = "" if memory is None else f", needed about {size_text(memory)} of memory"
+    print(f"{run}\n  {compilation}ran in {seconds:.1f} s{needed}")
     write_run(run, target, picture, overview)
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._memory import Memory, training_memory
 from .._spec import (
     Choice,
     Count,
@@ -36,7 +37,7 @@ from ..theory import EffectiveFlow, Theory
 from ..training import Record, train
 from ..training.engine import QUANTITIES
 from ..training.estimators import ESTIMATORS
-from ..training.optimizers import OptimizerName
+from ..training.optimizers import OptimizerName, check_optimizer, num_arrays
 from ..trajectory import Trajectory
 
 
@@ -143,6 +144,21 @@ class Training(Method):
             initial=initial,
             stop_tol=self.stop_tol or None,
             **more,
+        )
+
+    def memory(self, task: Discrimination, network: Network) -> Memory:
+        """What training needs, estimated from sizes, without its records."""
+        record = Record(self.every, self.quantities, self.evaluate)
+        seeds = len(self.seed) if isinstance(self.seed, tuple) else 1
+        return training_memory(
+            task,
+            network,
+            members=max(self.members, seeds),
+            batch=self.batch,
+            evaluate=self.evaluate if record.needs_samples(self.estimator) else 0,
+            estimator=self.estimator,
+            optimizer_arrays=num_arrays(check_optimizer(self.optimizer)),
+            record_bytes=0,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._memory import sample_memory
 from .._prng import STREAM, member_keys
 from .._spec import Count, Nested, Seeds, declare, member, num_members
 from .._types import Field, Seed, Whole, working_dtype
@@ -19,6 +20,8 @@ from ..networks import Network
 from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, experiment_json, made_with
 from .experiment import Method
+
+FIT_COPIES = 8  # of the samples: drawn, mixed, in double precision, whitened
 
 
 class Fit(Method):
@@ -59,6 +62,7 @@ class Fit(Method):
                 f"{' and '.join(map(str, sorted(counts)))}. Give one value per member."
             )
         count = max(counts, default=1)
+        sample_memory(self.samples, task.size, FIT_COPIES).check()
         clock = time.perf_counter()
         swept = num_members(task) is not None
         fits = [

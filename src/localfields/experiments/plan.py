@@ -7,11 +7,13 @@ import functools
 import time
 from typing import TYPE_CHECKING, Any
 
+from .._memory import Memory
+from ..errors import InputError
 from .classes import class_differences
 from .experiment import Training
 
 if TYPE_CHECKING:
-    from .sweep import Sweep
+    from .sweep import Ensemble, Sweep
 
 PLAN_COLUMN = 19  # width of the labels of the table
 SHOWN = 8  # values of an axis in the table
@@ -34,6 +36,7 @@ class SweepPlan:
         runs: Number of runs in which they are computed together.
         seconds: About how long it takes on this machine, within a factor of three or so; None for
             a theory or a baseline.
+        memory: What the largest run needs, estimated; None for a theory or a baseline.
     """
 
     varies: dict[str, tuple[Any, ...]]
@@ -42,6 +45,7 @@ class SweepPlan:
     points: int
     runs: int
     seconds: float | None
+    memory: Memory | None
 
     def rows(self) -> list[tuple[str, str]]:
         """The table: labels and texts."""
@@ -55,6 +59,8 @@ class SweepPlan:
         rows.append(("points", f"{self.points} in {runs}"))
         if self.seconds is not None:
             rows.append(("time", f"about {duration(self.seconds)}"))
+        if self.memory is not None:
+            rows.append(("memory", str(self.memory)))
         labels = [label for label, _ in rows]
         return [
             ("" if place and labels[place - 1] == label else label, text)
@@ -77,7 +83,20 @@ def plan_sweep(sweep: Sweep) -> SweepPlan:
         points=len(sweep),
         runs=len(ensembles),
         seconds=_seconds(sweep, [len(ensemble.points) for ensemble in ensembles]),
+        memory=_memory(max(ensembles, key=lambda ensemble: len(ensemble.points))),
     )
+
+
+def _memory(ensemble: Ensemble) -> Memory | None:
+    """What a run needs."""
+    try:
+        experiment = ensemble.experiment
+    except InputError:  # its values do not fit together, which is told when it runs
+        return None
+    method = experiment.method
+    if not isinstance(method, Training):
+        return None
+    return method.memory(experiment.task, experiment.network)
 
 
 def _seconds(sweep: Sweep, sizes: list[int]) -> float | None:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._memory import sample_memory
 from .._prng import call_with_key, make_key
 from .._spec import Count, Declaration, Nested, Number, Spec, required
 from .._types import Lattice, Real
@@ -260,6 +261,7 @@ class Stimulus(Spec):
                 f"({LARGEST_DRAW}). Draw in pieces, with one key each from `jax.random.split`."
             )
         self.require_one("to sample from")
+        sample_memory(num, self.size).check()
         check_once(self)
         return _compiled_draw(self, as_key(key), num)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._memory import flow_memory
 from .._spec import Count, num_members
 from .._types import ArrayLike
 from ..errors import InputError, show
@@ -25,9 +26,9 @@ from ..tasks import Discrimination
 from ..trajectory import Trajectory, localized_from
 from .base import class_covariances, labelled_stimuli
 from .choose import BestKnown, best_for
-from .responses.amplifier import Amplifier
+from .responses.amplifier import SLOPE, Amplifier
 from .responses.hypercube import hypercube_bump, no_bump
-from .solve import solve
+from .solve import TYPICAL_RECORDS, solve
 
 PREDICT_STARTS = 16
 UNTIL, STOP_TOL, TOLERANCE = 2000.0, 1e-4, 1e-6  # see `solve`
@@ -253,14 +254,15 @@ def predict(
         from .data.prediction import predict_data
 
         return predict_data(task, initial=initial, starts=starts, seed=seed)
-    facts = _facts(task)
     network = SingleNeuron()
+    members = Count(high=10**7).check("starts", starts) if initial is None else None
+    flow_memory(task, network, members or 1, TYPICAL_RECORDS).check()
+    facts = _facts(task)
     theory = best_for(task, network)
     coverage = (theory or BestKnown()).covers(task, network)
     if theory is None:
         reason = f"No theory covers the task: {coverage.reason}"
         return Prediction("undecided", reason, "none", False, **facts, task=task)
-    members = Count(high=10**7).check("starts", starts) if initial is None else None
     flow = solve(
         task,
         theory.coarse(),
@@ -271,7 +273,7 @@ def predict(
         stop_tol=STOP_TOL,
         tolerance=TOLERANCE,
     )
-    verdict, reason, localized = judge(task, flow, coverage.exact, facts)
+    verdict, reason, localized = judge(task, flow, coverage.exact, facts, bends_of(task))
     doubt = "" if coverage.exact or verdict == "undecided" else _doubt(task, verdict, facts)
     if doubt:
         verdict, reason = "undecided", f"{reason[:-1]}, but {doubt}."
@@ -345,53 +347,132 @@ def _facts(task: Discrimination) -> dict[str, Any]:
     }
 
 
+@dataclasses.dataclass(frozen=True)
+class Bend:
+    """How the amplifier of one class bends: what decides whether fields localize."""
+
+    number: int  # of the class
+    labelled: bool  # whether its label is not 0; the others count only by their covariance
+    kurtosis: float  # excess kurtosis of a site
+    index: float  # > 0 for a super-linear amplifier
+    crossings: tuple[float, ...]  # correlations at which that changes
+    starts_super: bool  # whether it is super-linear at small correlations
+
+    @classmethod
+    def of(
+        cls, number: int, target: np.ndarray, kurtosis: float, marginal: Any, bends: bool = True
+    ) -> Bend:
+        """From the marginal of a class; `bends` says whether to look for crossings."""
+        amplifier = Amplifier(marginal)
+        crossings = tuple(map(float, amplifier.crossings())) if bends else ()
+        near = 0.5 * crossings[0] if crossings else 0.5
+        starts_super = float(amplifier(near)) > SLOPE * near
+        labelled, index = bool(target.any()), float(amplifier.index)
+        return cls(number, labelled, kurtosis, index, crossings, starts_super)
+
+    def describe(self, critical: float, name: str) -> str:
+        """In words; `name` is empty or says which class."""
+        if self.crossings:
+            first, second = ("super", "sub") if self.starts_super else ("sub", "super")
+            return (
+                f"the amplifier{name} is {first}-linear up to a correlation of "
+                f"{self.crossings[0]:.2g} and {second}-linear beyond "
+                f"(excess kurtosis {_number(self.kurtosis)})"
+            )
+        bend = "super-linear" if self.index > 0 else "sub-linear"
+        if (self.kurtosis < 0) != (self.index > 0):
+            # The kurtosis is about small correlations, the index about all of them.
+            return (
+                f"the amplifier{name} is {bend} (index {self.index:.3g}), although the excess "
+                f"kurtosis is {_number(self.kurtosis)}"
+            )
+        if critical < self.kurtosis < 0:
+            bend += f", but less than flat fields withstand (to {_number(critical)})"
+        return f"excess kurtosis {_number(self.kurtosis)}{name} makes the amplifier {bend}"
+
+    def favors(self, critical: float) -> str:
+        """The verdict that it speaks for; empty if it bends both ways."""
+        if self.crossings or critical < self.kurtosis < 0:
+            return ""
+        return "localized" if self.index > 0 else "oscillatory"
+
+
+def bends_of(task: Discrimination) -> list[Bend]:
+    """The bends of all classes whose marginals are known."""
+    marginals = [stimulus.marginal() for stimulus in task.stimuli]
+    return [
+        Bend.of(number, target, float(marginal.excess_kurtosis), marginal)
+        for number, (marginal, target) in enumerate(zip(marginals, task.targets(), strict=True))
+        if marginal is not None
+    ]
+
+
 def judge(
     task: Discrimination,
     flow: Trajectory,
     exact: bool,
     facts: dict[str, Any],
-    cause: str | None = None,
+    bends: list[Bend],
+    cause: str = "",
 ) -> tuple[str, str, float]:
-    """Verdict, reason and fraction of localized starts from the final IPR of all starts."""
+    """Verdict, reason and fraction of localized starts from the final IPR of all starts.
+
+    Args:
+        task: The task.
+        flow: The flow from all starts.
+        exact: Whether it is that of an exact theory.
+        facts: The fields of a `Prediction` that need no flow.
+        bends: Of the classes.
+        cause: Why the flow ends as it does, if it is not the bends.
+    """
     ends = flow.ipr[:, -1, 0]
     bump_from, wave_to = bump_and_wave(task.size, exact)
     localized, oscillatory = float(np.mean(ends > bump_from)), float(np.mean(ends <= wave_to))
-    cause = _cause(facts) if cause is None else cause
+    favored = ""
+    if not cause:
+        cause, favored = _cause(facts, bends)
     middle = f"IPR {np.median(ends):.3g} on {task.size} sites"
+
+    def reason(verdict: str, end: str) -> str:
+        against = favored not in ("", verdict)  # the flow knows more than the bend alone
+        return f"{cause}{', yet' if against else ';'} the flow ends {end}."
+
     if localized >= AGREEMENT:
-        return "localized", f"{cause}; the flow ends in a bump of {middle}.", localized
+        return "localized", reason("localized", f"in a bump of {middle}"), localized
     if oscillatory >= AGREEMENT:
-        reason = f"{cause}; the flow ends in a wave or a constant, {middle}."
-        return "oscillatory", reason, localized
-    reason = f"{cause}; the flow ends between a wave and a bump, {middle}."
+        return "oscillatory", reason("oscillatory", f"in a wave or a constant, {middle}"), localized
     if localized + oscillatory >= AGREEMENT:
-        reason = (
-            f"It depends on the start: {round(localized * len(ends))} of {len(ends)} starts end in "
-            "a bump, the others in a wave or a constant."
-        )
-    return "undecided", reason, localized
+        count = round(localized * len(ends))
+        mixed = f"It depends on the start: {count} of {len(ends)} starts end in a bump, the others "
+        return "undecided", f"{mixed}in a wave or a constant.", localized
+    return "undecided", reason("", f"between a wave and a bump, {middle}"), localized
 
 
-def _cause(facts: dict[str, Any]) -> str:
+def _cause(facts: dict[str, Any], bends: list[Bend]) -> tuple[str, str]:
+    """What decides, for the classes that decide, and the verdict that it speaks for."""
     if facts["elliptical"]:
-        return "The data are elliptical, so that the response is linear whatever the kurtosis"
-    kurtosis, index = facts["excess_kurtosis"], facts["amplifier_index"]
+        text = "The data are elliptical, so that the response is linear whatever the kurtosis"
+        return text, ""
     if not math.isnan(facts["dominance"]):
         ratio = facts["dominance"]
         outcome = "a single site can outvote" if ratio < 1 else "no single site outvotes"
-        return f"Sites are ±1 and {outcome} all others (dominance ratio {ratio:.3g})"
-    if facts["crossings"]:
-        first, second = ("sub", "super") if kurtosis > 0 else ("super", "sub")
-        bend = (
-            f"{first}-linear up to a correlation of {facts['crossings'][0]:.2g} "
-            f"and {second}-linear beyond"
-        )
+        return f"Sites are ±1 and {outcome} all others (dominance ratio {ratio:.3g})", ""
+    deciding = [bend for bend in bends if bend.labelled]
+    if not deciding:
+        return "The distribution of a site is not known", ""
+    critical = facts["critical_kurtosis"]
+    favored = {bend.favors(critical) for bend in deciding}
+    if len({_number(bend.kurtosis) for bend in bends}) == 1 and len(favored) == 1:
+        text = deciding[0].describe(critical, "")  # all classes are alike
     else:
-        bend = "super-linear" if index > 0 else "sub-linear"
-        critical = facts["critical_kurtosis"]
-        if critical < kurtosis < 0:
-            bend += f", but less than flat fields withstand (to {_number(critical)})"
-    return f"Excess kurtosis {_number(kurtosis)} makes the amplifier {bend}"
+        text = " and ".join(
+            bend.describe(critical, f" of class {bend.number}") for bend in deciding
+        )
+        others = [bend for bend in bends if not bend.labelled]
+        text += "".join(
+            f" (class {bend.number}, of label 0, has {_number(bend.kurtosis)})" for bend in others
+        )
+    return text[0].upper() + text[1:], favored.pop() if len(favored) == 1 else ""
 
 
 def critical_kurtosis(task: Discrimination) -> float:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._ensemble import count_members, for_members, given_fields, initial_params
+from .._memory import flow_memory
 from .._spec import Number, Row, Seeds
 from .._types import ArrayLike, working_dtype
 from ..errors import InputError, show, unknown_name
@@ -20,6 +21,7 @@ from ..tasks import Discrimination
 from ..trajectory import Outcome, Trajectory, experiment_json, localized_from, made_with
 from .base import Theory
 
+TYPICAL_RECORDS = 100  # of a flow that is followed to rest; see `_integrate`
 SOLVERS = ("auto", "explicit", "stiff")
 EXAMPLES = {
     "task": "lf.Discrimination(…)",
@@ -78,7 +80,8 @@ def solve(
     check_solvable(task, theory, network, until, stop_tol, tolerance, solver)
     seed = Seeds().check("seed", seed)
     clock = time.perf_counter()
-    params, count = initial_state(task, network, initial, members, seed)
+    num_records = TYPICAL_RECORDS if times is None else np.shape(times)[-1]
+    params, count = initial_state(task, network, initial, members, seed, num_records)
     times = None if times is None else _check_times(times, count)
     with jax.enable_x64(True):
         flow, swept = for_members(theory.flow, task, network)
@@ -207,12 +210,14 @@ def initial_state(
     initial: Any,
     members: int | None,
     seed: int | tuple[int, ...],
+    num_records: int = TYPICAL_RECORDS,
 ) -> tuple[dict[str, np.ndarray], int]:
     """Initial parameters of every member and their number, sampled in `train`'s precision."""
     given = None if initial is None else given_fields(initial, network.hidden, task.shape)
     # One field given for all members says nothing of their number.
     several = None if given is None or len(given) == 1 else len(given)
     count = count_members(task, network, seed, members, {"`initial`": several})
+    flow_memory(task, network, count, num_records).check()
     sampled = initial_params(task, network, seed, count)
     params = {name: np.asarray(values) for name, values in sampled.items()}
     if given is not None:

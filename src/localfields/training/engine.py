@@ -92,6 +92,10 @@ class Record:
         """Step numbers of the records of a run."""
         return [*range(0, steps, self.every), steps]
 
+    def needs_samples(self, estimator: str) -> bool:
+        """Whether held-out samples are drawn: an exact loss needs none."""
+        return "accuracy" in self.quantities or ("loss" in self.quantities and estimator != "exact")
+
     def nbytes(self, steps: int, record: dict[str, Any]) -> int:
         """Memory for the records of a run, given one of all members (arrays or their shapes)."""
         # The length of `at(steps)`, which may itself be too long to make.

@@ -115,3 +115,14 @@ def _from_name(text: str) -> Callable[..., Any] | None:
     return functools.partial(
         make, **{key: flags[value] if value in flags else float(value) for key, value in pairs}
     )
+
+
+def num_arrays(make: Callable[..., Any] | None) -> int:
+    """How many arrays as large as the parameters an optimizer keeps."""
+    if make is None:
+        return 0
+    import jax
+    import jax.numpy as jnp
+
+    state = jax.eval_shape(make(learning_rate=1.0).init, jnp.zeros((2,)))
+    return sum(leaf.shape == (2,) for leaf in jax.tree.leaves(state))

@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from .._ensemble import count_members, for_members, given_fields, initial_params
+from .._memory import training_memory
 from .._prng import STREAM, make_key, member_keys
 from .._spec import Count, Number, Seeds, swept_leaves
 from .._types import ArrayLike, RealLike, WholeLike, working_dtype
@@ -46,7 +47,7 @@ from .estimators import (
     orbit_extra,
 )
 from .loop import Checkpointer, Loop, Progress
-from .optimizers import OptimizerName, check_optimizer
+from .optimizers import OptimizerName, check_optimizer, num_arrays
 from .stream import Stream, make_stream
 
 MAX_RECORD_BYTES = 4e9
@@ -129,6 +130,17 @@ def train(
     rates = {"the learning rate": len(rate) if np.ndim(rate) else None}
     count = count_members(task, network, seed, members, rates)
     check_estimator(task, estimator)
+    needed = functools.partial(
+        training_memory,
+        task,
+        network,
+        members=count,
+        batch=batch,
+        evaluate=record.evaluate if record.needs_samples(estimator) else 0,
+        estimator=estimator,
+        optimizer_arrays=num_arrays(check_optimizer(optimizer)),
+    )
+    needed(record_bytes=0).check()
 
     # Build the program, the numbers it is given, and the state it starts from.
     ensemble = _build(
@@ -155,6 +167,7 @@ def train(
     # Shapes alone: records that would not fit are refused before anything is compiled.
     shapes = jax.eval_shape(lambda: ensemble.observe(start_state()))
     record_bytes = _check_memory(record.nbytes(steps, shapes))
+    memory = needed(record_bytes=record_bytes).check()
     settings = {
         "learning_rate": "schedule" if schedule else np.asarray(rate).tolist(),
         "steps": steps,
@@ -203,6 +216,7 @@ def train(
         "compile_seconds": compile_seconds,
         "run_seconds": run_seconds,
         "record_bytes": record_bytes,
+        "memory_bytes": memory.total,
     }
     shape = (network.hidden, *task.shape)
     trajectory = _to_trajectory(loop, start, state, shape, experiment, manifest)

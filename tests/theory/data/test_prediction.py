@@ -385,3 +385,22 @@ def test_measured_chances_count_the_tries():
     assert often.p == pytest.approx(100 * once.p)
     assert dataclasses.replace(once, z=0.0).p == 1.0
     assert _rows.leave_one_out().sum() == ROW_GROUPS * (ROW_GROUPS - 1)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # pixels that are never lit
+def test_the_reason_names_what_decided():
+    """Pixels of digits as they are: positive kurtosis, and yet a super-linear amplifier, since each
+    site's distribution has a mean of its own. The reason must not derive one from the other.
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    classes = [digits.images[digits.target == label] for label in (0, 1)]
+    predicted = lf.predict(lf.data.sources(*classes), starts=4)
+    first, second = (of_class.kurtosis.value for of_class in predicted.evidence)
+    assert predicted.excess_kurtosis == second > 0 and predicted.amplifier_index > 0
+    assert predicted.reason.startswith(
+        f"The amplifier of class 1 is super-linear (index {predicted.amplifier_index:.3g}), although "
+        f"the excess kurtosis is {second:.4g} (class 0, of label 0, has {first:.4g}), yet the flow "
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks.assumptions import SIGNIFICANT, Measured, StimulusCheck
 from ..predict import Prediction, PredictionRow
+from ..responses.amplifier import SLOPE
 from .rows import Flatness
 
 NEGLIGIBLE = 0.02  # deviation of a bounded function, below which a contradiction does not matter
@@ -77,6 +78,13 @@ class ClassEvidence:
     def signs_differ(self) -> bool:
         """Whether S3 fails and sampling does not add signs."""
         return "signs" not in self.declared and self._contradicted(self.check.sign)
+
+    @property
+    def bends_both_ways(self) -> bool:
+        """Whether the amplifier is certainly super-linear somewhere and sub-linear elsewhere."""
+        excess = self.amplifier - SLOPE * self.correlations
+        certain = excess[np.abs(excess) > 4 * self.amplifier_error + 1e-9]
+        return bool(self.kind == "sites" and (certain > 0).any() and (certain < 0).any())
 
     def doubts(self, kind: str) -> tuple[list[str], list[str]]:
         """What speaks against a description of this kind (`rest`: label zero), and what to try."""

@@ -32,12 +32,13 @@ from ..predict import (
     STOP_TOL,
     TOLERANCE,
     UNTIL,
+    Bend,
     bump_and_wave,
     critical_of_rows,
     final_state,
     judge,
 )
-from ..responses.amplifier import SLOPE, Amplifier
+from ..responses.amplifier import Amplifier
 from ..responses.hypercube import bump
 from ..solve import check_solvable
 from . import rows as _rows
@@ -112,7 +113,17 @@ def predict_data(
         )
         for kinds in hypotheses
     ]
-    return _conclude(task, evidence, hypotheses, labelled, facts, followed)
+    bends = [
+        Bend.of(
+            c,
+            labels[c],
+            evidence[c].kurtosis.value,
+            measured.marginal(measured.ones),
+            evidence[c].bends_both_ways,
+        )
+        for c, measured in enumerate(measurements)
+    ]
+    return _conclude(task, evidence, hypotheses, labelled, facts, bends, followed)
 
 
 def _as_rows(stimulus: Any, task: Discrimination) -> Rows:
@@ -185,9 +196,6 @@ def _facts(
     dominant = task.dominant_class()
     of_class, measured = evidence[dominant], measurements[dominant]
     amplifier = Amplifier(measured.marginal(measured.ones))
-    excess = of_class.amplifier - SLOPE * of_class.correlations
-    significant = np.abs(excess) > 4 * of_class.amplifier_error + 1e-9
-    bends = (excess[significant] > 0).any() and (excess[significant] < 0).any()
     signs = all(measured.two_valued for measured in measurements) and task.outputs == 1
     second = [
         row + stimulus.site_means().mean() ** 2 for row, stimulus in zip(rows, stimuli, strict=True)
@@ -197,9 +205,7 @@ def _facts(
         "excess_kurtosis": of_class.kurtosis.value,
         "tail_index": of_class.tail_index if of_class.heavy else math.inf,
         "amplifier_index": float(amplifier.index),
-        "crossings": tuple(map(float, amplifier.crossings()))
-        if bends and of_class.kind == "sites"
-        else (),
+        "crossings": tuple(map(float, amplifier.crossings())) if of_class.bends_both_ways else (),
         "critical_kurtosis": critical_of_rows(task, rows),
         "elliptical": all(evidence[c].kind == "elliptical" for c in labelled),
         "dominance": bump(rows, task.targets()[:, 0], task.priors).dominance if signs else math.nan,
@@ -230,6 +236,7 @@ def _conclude(
     hypotheses: list[dict[int, str]],
     labelled: list[int],
     facts: dict[str, Any],
+    bends: list[Bend],
     followed: list[HypothesisFlow],
 ) -> DataPrediction:
     """Combine the verdicts of all hypotheses and resamples, and the doubts about them."""
@@ -240,7 +247,7 @@ def _conclude(
             # Both end in the same field, so that the rows need not tell them apart.
             hypotheses, followed = hypotheses[:1], followed[:1]
     pairs = list(zip(hypotheses, followed, strict=True))
-    judged = [_judge(task, kinds, facts, end) for kinds, end in pairs]
+    judged = [_judge(task, kinds, facts, bends, end) for kinds, end in pairs]
     leaning, reason, localized, exact = judged[-1]
     doubts, advice, needed = [], [], 0
     if len({verdict for verdict, *_ in judged}) > 1:
@@ -299,10 +306,14 @@ def _theory_names(kinds: dict[int, str]) -> str:
 
 
 def _judge(
-    task: Discrimination, kinds: dict[int, str], facts: dict[str, Any], end: HypothesisFlow
+    task: Discrimination,
+    kinds: dict[int, str],
+    facts: dict[str, Any],
+    bends: list[Bend],
+    end: HypothesisFlow,
 ) -> tuple[str, str, float, bool]:
     """Verdict, reason, fraction of localized starts, and whether the theory is exact."""
-    exact, cause = "sites" not in kinds.values(), None
+    exact, cause = "sites" not in kinds.values(), ""
     elliptical = set(kinds.values()) == {"elliptical"}
     unproven = elliptical and not facts["elliptical"]
     if unproven:
@@ -310,7 +321,7 @@ def _judge(
     elif "finite" in kinds.values():
         cause = "The samples are a few patterns, over which everything is summed"
     facts = {**facts, "elliptical": elliptical}
-    return (*judge(task, end.flow, exact, facts, cause), exact and not unproven)
+    return (*judge(task, end.flow, exact, facts, bends, cause), exact and not unproven)
 
 
 def _resamples_differ(
