@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from localfields.cli import _run, reproduce, sweep
+from localfields.cli import _options, _run, reproduce, sweep
 from localfields.experiments.plan import duration
 from localfields.experiments.runner import SweepProgress
 from localfields.training.loop import Progress
@@ -58,6 +58,16 @@ def test_training_that_nobody_watches_draws_nothing():
     with _run.LiveTable(console) as table:
         table.show(None)
     assert console.file.getvalue() == ""
+
+
+def test_a_prediction_says_what_it_is_doing(terminal, monkeypatch):
+    monkeypatch.setattr("rich.console.Console", lambda **settings: terminal)
+    with _options.working("starting") as status:
+        status.update("measuring 2,000 rows of class 1 of 2")
+        assert "measuring 2,000 rows of class 1 of 2" in drawn(status.renderable)
+    monkeypatch.setattr("rich.console.Console", lambda **settings: Console(file=io.StringIO()))
+    with _options.working("starting") as status:
+        assert status is None
 
 
 @pytest.mark.parametrize(

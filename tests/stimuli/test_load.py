@@ -274,6 +274,16 @@ MISTAKES = {
         lambda d: saved(d / "a.npy", np.zeros((4, 4), np.int8)),
         "is 0 throughout",
     ),
+    "huge": (lambda d: 1e200 * ROWS, "numbers from .* to .*, out of range. Divide or multiply"),
+    "tiny": (lambda d: 1e-200 * ROWS, "numbers from .* to .*, out of range. Divide or multiply"),
+    "large": (
+        lambda d: 1e20 * ROWS,
+        "out of the range of single precision. Use preprocess='scale'",
+    ),
+    "small": (
+        lambda d: 1e-20 * ROWS,
+        "out of the range of single precision. Use preprocess='scale'",
+    ),
     "no samples": (lambda d: np.zeros((0, 4)), "at least two samples"),
     "one sample": (lambda d: ROWS[:1], "at least two samples"),
     "one axis": (lambda d: ROWS.ravel(), "2 to 4 axes.*one sample per row"),

@@ -101,8 +101,9 @@ def _predict(
     name = name or name_of(type(task.stimuli[0]))
     target, picture = output_files(name, out, plot, overwrite, (".json", ".html"))
     use_compilation_cache()
-    with working(f"following {count} starts on {task.size} sites"):
-        prediction = predict(task, starts=count, seed=first)
+    with working(f"following {count} starts on {task.size} sites") as status:
+        watched = {} if status is None else {"on_progress": status.update}
+        prediction = predict(task, starts=count, seed=first, **watched)
     print(_report(prediction, shutil.get_terminal_size().columns))
     if target is not None:
         content = _document(target.suffix, prediction, count, first)

@@ -26,6 +26,7 @@ from ._readers import READERS, SINGLE, SUFFIXES, StoredArray, in_order, numeric_
 PIECE = 2**24  # bytes of one piece: what is in memory at a time
 PART = 2**26  # bytes of a file that are mapped at a time to take single rows from
 LARGEST_INLINE = 1024  # numbers of an array that is written out in JSON
+LARGEST_NUMBER = 1e60  # its fourth power is a float, and so is that of its inverse
 MOST_AXES = 4  # one of samples, three of a lattice
 ONE_A_ROW = "Give one sample per row: (samples, sites), or (samples, height, width)."
 
@@ -158,6 +159,9 @@ def _from_json(name: str, plain: dict[str, Any], labels: bool) -> Source:
             raise InputError(
                 f"`{name}` must be numbers of type {kind}, got {show(plain['values'])}. {ONE_A_ROW}"
             ) from None
+    if not plain.keys() & {"path", "sha256"}:
+        names = ", ".join(map(str, plain)) or "nothing"
+        raise InputError(f"`{name}` is a dictionary with {names}. Give one of its arrays.")
     wanted = plain.get("sha256")
     if not isinstance(wanted, str) or not isinstance(plain.get("path", ""), str):
         raise InputError(
@@ -288,6 +292,14 @@ def _checked(name: str, path: str, array: StoredArray, labels: bool) -> Source:
         raise InputError(
             f"`{name}` has {missing} values that are nan or infinite, of "
             f"{math.prod(shape)}{where}. Drop those samples, or fill the gaps."
+        )
+    if (
+        max(abs(low), abs(high)) > LARGEST_NUMBER
+        or 0 < max(abs(low), abs(high)) < 1 / LARGEST_NUMBER
+    ):
+        raise InputError(
+            f"`{name}` has numbers from {low:.3g} to {high:.3g}{where}, out of range. "
+            "Divide or multiply the data by a constant."
         )
     if low == high:
         raise InputError(

@@ -308,9 +308,10 @@ def _number(cell: str, where: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise InputError(
-            f"{where} is not a number: {shorten(cell, 40)!r}. Only the first line may hold names."
-        ) from None
+        advice = "Only the first line may hold names."
+        if ";" in cell:
+            advice = "Write decimals with points, not commas."
+        raise InputError(f"{where} is not a number: {shorten(cell, 40)!r}. {advice}") from None
 
 
 def _text_labels(

@@ -26,6 +26,7 @@ LARGEST_HELD = 2**28  # bytes of rows that live in compiled code; more is stream
 POOL = 2**26  # bytes of the rows that stand for streamed ones where a draw cannot wait for a file
 LARGEST_MATRIX = 4096  # sites of a covariance matrix
 MOST_VALUES = 2**17  # of a marginal; more are grouped
+SMALLEST_DATA, LARGEST_DATA = 1e-15, 1e15  # of the largest number: squares are computed in float32
 DEPENDENT = 0.1  # correlation of distant sites from which they count as dependent
 SYMMETRIES = ("none", "shifts", "signs", "shifts-and-signs")
 PLACEHOLDER = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
@@ -366,6 +367,12 @@ def check_rows(rows: np.ndarray) -> None:
     if not finite or np.ptp(rows) == 0:
         got = "constant" if finite else "not finite"
         raise InputError(f"After the steps of `preprocess` the data are {got}. Leave a step out.")
+    largest = float(np.abs(rows).max())
+    if not SMALLEST_DATA < largest < LARGEST_DATA:
+        raise InputError(
+            f"The largest of the data is {largest:.3g}, and squares of such numbers are out of the "
+            "range of single precision. Use preprocess='scale'."
+        )
 
 
 def _labels(given: Any, data: Source) -> Source | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -219,6 +220,7 @@ def predict(
     initial: ArrayLike | None = None,
     starts: int = PREDICT_STARTS,
     seed: int = 0,
+    on_progress: Callable[[str], None] | None = None,
 ) -> Prediction:
     """Will a ReLU neuron on this task become localized?
 
@@ -227,6 +229,8 @@ def predict(
         initial: Fields to start from, (start, 1, *shape); by default random ones, as in `train`.
         starts: Number of random starts.
         seed: Seed of the random starts.
+        on_progress: Called with a few words before each part of a prediction from data, which may
+            take minutes.
 
     Returns:
         A `Prediction`; printed, it is a report. For data (`Samples`, `ImagePatches`) it is a
@@ -253,7 +257,9 @@ def predict(
     if any(isinstance(stimulus, Rows) for stimulus in task.stimuli):
         from .data.prediction import predict_data
 
-        return predict_data(task, initial=initial, starts=starts, seed=seed)
+        return predict_data(
+            task, initial=initial, starts=starts, seed=seed, on_progress=on_progress
+        )
     network = SingleNeuron()
     members = Count(high=10**7).check("starts", starts) if initial is None else None
     flow_memory(task, network, members or 1, TYPICAL_RECORDS).check()

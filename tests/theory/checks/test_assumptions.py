@@ -277,6 +277,15 @@ def test_other_scales_and_lattices():
     assert torus.distances[-1] == pytest.approx(math.hypot(6, 5))
 
 
+def test_a_site_that_never_varies_is_left_out():
+    """As a dead pixel, or a silent neuron: without a warning of numpy, and finite."""
+    rows = np.array(Gaussian(20, xi=1).sample(0, 4000))
+    rows[:, 7] = 0
+    check = check_stimulus(lf.stimuli.Samples(rows))
+    for measured in (check.conditional_mean, check.conditional_covariance):
+        assert np.isfinite([measured.value, measured.error, measured.z]).all()
+
+
 def test_table():
     text = str(check_stimulus(Ising(20), num=4000))
     assert text.startswith("Ising(shape=(20,), coupling=0.7), 4000 samples")

@@ -57,6 +57,17 @@ def drawn(cls, num, seed=0, **values):
     )
 
 
+@pytest.mark.slow
+def test_progress_is_reported():
+    said = []
+    lf.predict(drawn(Gaussian, 2000), starts=2, on_progress=said.append)
+    assert said[:2] == [f"measuring 2,000 rows of class {c} of 2" for c in (1, 2)]
+    assert said[2].startswith("following fields on 16 sites, of the rows and of resamples")
+    few = lf.Discrimination(*(Samples(scale * np.eye(4)) for scale in (1, 2)))
+    said.clear()
+    assert lf.predict(few, on_progress=said.append).verdict == "undecided" and said == []
+
+
 # -- what is measured ------------------------------------------------------------------------------
 
 

@@ -265,7 +265,10 @@ class _ConditionalMoments:
 
     def __init__(self, stimulus: Stimulus, pilot: np.ndarray):
         self.shape, size = stimulus.shape, stimulus.size
-        self.sites = np.random.default_rng(0).permutation(size)[:NUM_CONDITIONED]
+        sites = np.random.default_rng(0).permutation(size)
+        # On a site that never varies, such as a dead pixel, nothing can be conditioned.
+        varying = sites[np.ptp(pilot, axis=0)[sites] > 0]
+        self.sites = (varying if varying.size else sites)[:NUM_CONDITIONED]
         # Displacements, the origin first.
         self.steps = np.argsort(_distances(self.shape), kind="stable")[:NEAREST]
         moves = np.unravel_index(self.steps, self.shape)

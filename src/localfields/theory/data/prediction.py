@@ -11,6 +11,7 @@ verdict is what all of them agree on.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -65,9 +66,15 @@ THEORIES = {
 
 
 def predict_data(
-    task: Discrimination, *, initial: Any = None, starts: int = PREDICT_STARTS, seed: int = 0
+    task: Discrimination,
+    *,
+    initial: Any = None,
+    starts: int = PREDICT_STARTS,
+    seed: int = 0,
+    on_progress: Callable[[str], None] | None = None,
 ) -> DataPrediction:
     """Predict for a task with data; called by `predict`."""
+    report = on_progress or (lambda text: None)
     original = task
     stimuli = [_as_rows(stimulus, task) for stimulus in task.stimuli]
     task = task.replace(stimuli=tuple(stimuli))
@@ -76,10 +83,10 @@ def predict_data(
         return _too_few(original, fewest)
     measurements = [Measurements(stimulus) for stimulus in stimuli]
     labels = task.targets()
-    evidence = tuple(
-        _evidence(c, stimulus, measured, labels[c])
-        for c, (stimulus, measured) in enumerate(zip(stimuli, measurements, strict=True))
-    )
+    evidence: tuple[ClassEvidence, ...] = ()
+    for c, (stimulus, measured) in enumerate(zip(stimuli, measurements, strict=True)):
+        report(f"measuring {len(stimulus.rows):,} rows of class {c + 1} of {len(stimuli)}")
+        evidence += (_evidence(c, stimulus, measured, labels[c]),)
     labelled = [c for c, label in enumerate(labels) if (label != 0).any()]
     patterns = finite_patterns(stimuli)
     # What each labelled class may be; two hypotheses if the rows cannot tell.
@@ -103,16 +110,12 @@ def predict_data(
         return DataPrediction("undecided", reason, "none", False, **facts, evidence=evidence)
     members = Count(high=10**7).check("starts", starts) if initial is None else None
     shifts_differ = any(measured.shifts_differ for measured in evidence)
-    followed = [
-        follow(
-            plain,
-            flows_of(plain, measurements, patterns, kinds, shifts_differ),
-            initial,
-            members,
-            seed,
-        )
-        for kinds in hypotheses
-    ]
+    followed = []
+    for place, kinds in enumerate(hypotheses, 1):
+        which = f", hypothesis {place} of {len(hypotheses)}" if len(hypotheses) > 1 else ""
+        report(f"following fields on {task.size} sites, of the rows and of resamples{which}")
+        flows = flows_of(plain, measurements, patterns, kinds, shifts_differ)
+        followed.append(follow(plain, flows, initial, members, seed))
     bends = [
         Bend.of(
             c,
