@@ -21,13 +21,14 @@ MESSAGES = TESTS / "messages.txt"
 def outcomes() -> dict[str, dict]:
     """What comes of every mistake, by name. Warnings are errors, as in the tests."""
     sys.path.insert(0, str(TESTS))
+    from bad_data import MISTAKES as data
     from bad_inputs import MISTAKES as inputs
     from bad_training import MISTAKES as training
     from mistake import attempt
 
     warnings.simplefilter("error")
     os.environ["LOCALFIELDS_MEMORY"] = "2"  # GB, whatever this machine has
-    return {name: attempt(make) for name, make in (inputs | training).items()}
+    return {name: attempt(make) for name, make in (inputs | training | data).items()}
 
 
 def read() -> dict[str, str]:

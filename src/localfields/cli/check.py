@@ -35,13 +35,13 @@ def run(argv: Sequence[str]) -> None:
     module = Path(file).stem
     classes = [cls for cls in registered("stimulus").values() if cls.__module__ == module]
     if not classes:
-        raise InputError(f"{file} defines no stimulus. Begin with skeletons/stimulus.py.")
+        raise InputError(f"The file {file} defines no stimulus. Begin with skeletons/stimulus.py.")
     # Options belong to one class. Several are checked as they are by default.
     if len(classes) > 1 and not set(options) <= {"-h", "--help"}:
         names = ", ".join(cls.__name__ for cls in classes)
         raise InputError(
-            f"{file} defines several stimuli, {names}, so that options are ambiguous. Give them "
-            "after the name of one: localfields --plugin FILE check NAME."
+            f"The file {file} defines several stimuli, {names}, so that options are ambiguous. "
+            "Give them after the name of one: localfields --plugin FILE check NAME."
         )
     for cls in classes:
         run_command(_command(cls), options, f"localfields check {file}")

@@ -89,7 +89,7 @@ def _choose(path: str, variable: str, known: Sequence[str], usual: tuple[str, ..
         more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
         names = f"the arrays {', '.join(known[:MOST_NAMES])}{more}"
         raise InputError(
-            f"{path} contains {names if known else 'no array of numbers'}. "
+            f"The file {path} contains {names if known else 'no array of numbers'}. "
             f"Choose one: {path}:{known[0] if known else 'x'}."
         )
     return likely[0]
