@@ -1,21 +1,24 @@
 """Print every error message that the tables of mistakes in tests/ produce, to read them in one go.
 
-`python scripts/messages.py` prints them; `--update` writes them to tests/messages.txt, which the
-tests compare with. Read the difference before you commit it: a message is one or two sentences that
-a colleague would say.
+`python scripts/messages.py` prints them; `--update` writes them to tests/messages.txt and, those of
+the command line, to tests/cli/messages.txt, which the tests compare with. Read the difference
+before you commit it: a message is one or two sentences that a colleague would say.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "tests"
 MESSAGES = TESTS / "messages.txt"
+LINE_MESSAGES = TESTS / "cli" / "messages.txt"
 
 
 def outcomes() -> dict[str, dict]:
@@ -31,9 +34,20 @@ def outcomes() -> dict[str, dict]:
     return {name: attempt(make) for name, make in (inputs | training | data).items()}
 
 
-def read() -> dict[str, str]:
-    """The messages that are expected, by the name of the mistake."""
-    lines = MESSAGES.read_text(encoding="utf-8").splitlines()
+def line_messages() -> dict[str, str]:
+    """What the command line says to every bad line."""
+    sys.path.insert(0, str(TESTS / "cli"))
+    from bad_lines import LINES, attempt, prepare
+
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
+        with contextlib.chdir(folder):
+            return {line: attempt(line)[2].strip() for line in LINES}
+
+
+def read(file: Path = MESSAGES) -> dict[str, str]:
+    """The messages that are expected, by the name of the mistake, or by its line."""
+    lines = file.read_text(encoding="utf-8").splitlines()
     return {name: text.strip() for name, text in zip(lines[::2], lines[1::2], strict=True)}
 
 
@@ -44,10 +58,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print all that is known, as JSON")
     options = parser.parse_args()
     results = outcomes()
-    text = "".join(f"{name}\n    {result['message']}\n" for name, result in results.items())
-    if options.update:
-        MESSAGES.write_text(text, encoding="utf-8")
-    sys.stdout.write(json.dumps(results) if options.json else text)
+    if options.json:
+        sys.stdout.write(json.dumps(results))
+        return
+    for file, messages in (
+        (MESSAGES, {name: result["message"] for name, result in results.items()}),
+        (LINE_MESSAGES, line_messages()),
+    ):
+        text = "".join(f"{name}\n    {message}\n" for name, message in messages.items())
+        sys.stdout.write(text)
+        if options.update:
+            file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,8 +32,12 @@ def absolute_path(path: str | Path) -> Path:
 
 def check_target(path: Path, suffixes: tuple[str, ...], overwrite: bool) -> None:
     """Raise `InputError`, before any work is done, if a file cannot or should not be written."""
+    if path.name in suffixes:
+        raise InputError(f"Cannot write {path}: give it a name before the ending.")
     if path.suffix not in suffixes:
         raise InputError(f"Cannot write {path}: its name must end in {' or '.join(suffixes)}.")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise InputError(f"Cannot write {path}: {path.parent} is a file, not a folder.")
     if not path.parent.is_dir():
         raise InputError(f"Cannot write {path}: the folder {path.parent} does not exist.")
     if path.is_dir():

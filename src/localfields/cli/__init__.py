@@ -113,6 +113,10 @@ def _dispatch(argv: list[str], exits: bool) -> None:
         from .. import __version__
 
         print(f"localfields {__version__}")
+    elif words[0].startswith("-"):
+        raise InputError(
+            f"Unknown option {words[0]!r}. A command comes first; see `localfields --help`."
+        )
     elif words[0] not in COMMANDS:
         raise unknown_name("command", words[0], COMMANDS)
     else:

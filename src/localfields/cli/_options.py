@@ -111,12 +111,27 @@ def run_command(command: Command, argv: Sequence[str], prog: str) -> None:
     values, extra = parser.parse_known_intermixed_args(words)
     if extra:
         raise InputError(f"Unexpected argument {extra[0]!r}. See `{prog} --help`.")
+    for group in command.groups.values():
+        for name, option in group.items():
+            if option.choices and getattr(values, name) not in option.choices:
+                raise unknown_name(f"value of {_flag(name)}", getattr(values, name), option.choices)
     command.run(**vars(values))
+
+
+# What argparse says of a mistake, and what we say. Names come with their dashes.
+REWORDED = {
+    r"argument (\S+): expected one argument": r"\1 needs a value",
+    r"argument (\S+): ignored explicit argument (.*)": r"\1 takes no value, got \2",
+    r"argument (\S+): invalid int value: (.*)": r"\1 must be a whole number, got \2",
+    r"the following arguments are required: (.*)": r"\1 is missing",
+}
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print below a usage text before it exits."""
+        for pattern, replacement in REWORDED.items():
+            message = re.sub(pattern, replacement, message)
         raise InputError(f"{message[0].upper()}{message[1:]}. See `{self.prog} --help`.")
 
 
@@ -141,9 +156,13 @@ def _parser(command: Command, prog: str) -> _Parser:
     return parser
 
 
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _add(group: Any, name: str, option: Option) -> None:
     """Add an option, or a positional argument, to a group of a parser."""
-    flag = f"--{name.replace('_', '-')}"
+    flag = _flag(name)
     help = option.help.replace("%", "%%")
     if option.positional:
         nargs = "*" if option.positional == "*" else None
@@ -161,7 +180,6 @@ def _add(group: Any, name: str, option: Option) -> None:
             action="append" if option.repeated else "store",
             default=argparse.SUPPRESS if option.default is None else option.default,
             type=option.convert,
-            choices=option.choices,
             required=option.required,
             help=help,
             metavar=option.metavar,
@@ -183,7 +201,7 @@ def _join_values(argv: Sequence[str], parser: argparse.ArgumentParser, prog: str
     argparse would take a value such as -1,1 or -1e3 for another option.
 
     Raises:
-        InputError: If an option is unknown.
+        InputError: If an option is unknown, or is given twice and takes one value.
     """
     # The table of options is not public, but has been there since the first argparse.
     actions = parser._option_string_actions
@@ -199,10 +217,23 @@ def _join_values(argv: Sequence[str], parser: argparse.ArgumentParser, prog: str
             flag = flag.replace("_", "-")
             if flag not in actions:
                 raise unknown_name(f"option of `{prog}`", flag, visible)
+            repeated = any(word.partition("=")[0] == flag for word in words)
+            if repeated and isinstance(actions[flag], argparse._StoreAction):
+                raise InputError(f"{flag} is given twice. Give it once.")
             words.append(f"{flag}{equals}{value}")
         else:
             words.append(word)
     return words
+
+
+def open_store(path: str) -> Any:
+    """The store of a command; raises `InputError` if a file is in its place."""
+    from ..store import Store
+
+    results = Store(path or None)
+    if results.path.exists() and not results.path.is_dir():
+        raise InputError(f"The store {results.path} is a file. Choose a folder.")
+    return results
 
 
 def working(text: str) -> Any:

@@ -103,11 +103,13 @@ def drop_output() -> None:
 
 def describe_failure(error: BaseException) -> str:
     """What to say of an error that is not ours but the system's; empty for any other."""
+    from ..errors import show
+
     if isinstance(error, OSError):
         if error.errno == errno.ENOENT and not _has_folder():
             return "The current folder does not exist any more. Change to another one."
         # Files are named, standard output is not.
-        verb = f"open {error.filename!r}" if error.filename else "write the output"
+        verb = f"open {show(error.filename)}" if error.filename else "write the output"
         return f"Cannot {verb}: {error.strerror or error}."
     if isinstance(error, MemoryError):
         return "Not enough memory. Use fewer members or samples, or a smaller lattice."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
-from ._options import STORE, Command, Option, run_command
+from ._options import STORE, Command, Option, open_store, run_command
 
 NEEDED = ("panel", "bokeh")
 
@@ -49,7 +49,6 @@ def app(
                 "or in a checkout with `make app`."
             )
     from ..app.server import serve
-    from ..store import Store
 
     hosts = [name.strip() for names in host for name in names.split(",") if name.strip()]
-    serve(address, port, Store(store or None).path, show, workers, hosts, Path(report))
+    serve(address, port, open_store(store).path, show, workers, hosts, Path(report))

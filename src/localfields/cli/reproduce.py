@@ -9,7 +9,7 @@ from typing import Any
 
 from .._start import use_compilation_cache
 from ..errors import InputError, unknown_name
-from ._options import STORE, Command, Option, run_command
+from ._options import STORE, Command, Option, open_store, run_command
 
 OPTIONS = {
     "figures": Option("figures; all of the paper's if none is named", "FIGURE", positional="*"),
@@ -50,14 +50,13 @@ def reproduce(
     from ..figures import all_figures
     from ..figures.make import Interrupted, is_current, make, read_records
     from ..figures.report import questions_of, summary, write_report
-    from ..store import Store
 
     known = all_figures()
     for name in figures:
         if name not in known:
             raise unknown_name("figure", name, known)
     use_compilation_cache()
-    folder, results = Path(out), Store(store or None)
+    folder, results = Path(out), open_store(store)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import Any
 from .._spec import name_of, registered
 from .._start import use_compilation_cache
 from ._data import experiment_command, leading_files
-from ._options import STORE, Command, run_command, run_one_of
+from ._options import STORE, Command, open_store, run_command, run_one_of
 from ._run import (
     OUTPUT,
     LiveTable,
@@ -74,12 +74,11 @@ def _run(experiment: Any, store: str, out: str, plot: bool, overwrite: bool) -> 
     from rich.console import Console
 
     from ..experiments import run_or_load
-    from ..store import Store
 
     name = name_of(type(experiment.task.stimuli[0]))
     target, picture = output_files(name, out, plot, overwrite)
     use_compilation_cache()
-    results, digest = Store(store or None), experiment.digest
+    results, digest = open_store(store), experiment.digest
     is_stored = digest in results
     with LiveTable(Console(stderr=True)) as table:
         trajectory = until_interrupt(

@@ -181,7 +181,7 @@ class Cluster:
                 raise unknown_name("option of the cluster", name, JOB_OPTIONS)
             if not value or (name == "cores" and not re.fullmatch(r"[1-9]\d{0,4}", value)):
                 raise InputError(
-                    f"The cluster's option `{name}` needs a value, got {show(value)}. For example "
+                    f"The cluster's option `{name}` cannot be {show(value)}. Write for example "
                     f"{name}={JOB_OPTIONS[name]}."
                 )
         default = os.cpu_count() or 1 if kind == "local" else 1

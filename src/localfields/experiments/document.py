@@ -46,6 +46,8 @@ def _read(path: Path) -> dict[str, Any]:
             f"Cannot read {path}: an experiment's file ends in {' or '.join(SUFFIXES)}. "
             "See `localfields run --help`."
         )
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"Cannot read {path}: it is not a file.")  # reading a pipe would wait
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InputError(
@@ -58,6 +60,8 @@ def _read(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         kind = path.suffix.removeprefix(".").upper()
         raise InputError(f"{path} is not valid {kind}: {shorten(error)}.") from None
+    if plain == {}:
+        raise InputError(f"{path} is empty. See `localfields run --help` for what it may hold.")
     if not isinstance(plain, dict):
         raise InputError(
             f"{path} must hold an object with `task`, `network` and `method`, got {show(plain)}. "

@@ -362,6 +362,8 @@ def read_file(name: str, text: str, labels: bool = False) -> Source:
         raise
     except MemoryError:
         too_large(name, path, state.st_size)
+    except IsADirectoryError:
+        raise InputError(f"`{name}`: {path!r} is a folder, not a {suffix} file.") from None
     except Exception as error:  # whatever a library makes of a broken file
         raise InputError(
             f"`{name}`: {path!r} is not a valid {suffix} file ({type(error).__name__}: "
