@@ -68,9 +68,10 @@ os.environ["XDG_CACHE_HOME"] = str(ROOT / ".cache")
 # Compiling is most of the work, so programs are not optimized, here and in processes that tests
 # start, and signatures are not checked at run time. Where XLA_FLAGS is set, if only to nothing,
 # both is done: programs are compiled as for users. So `make test-all` does.
-THOROUGH = "XLA_FLAGS" in os.environ
+UNOPTIMIZED = "--xla_cpu_use_fusion_emitters=false"
+THOROUGH = os.environ.get("XLA_FLAGS", UNOPTIMIZED) != UNOPTIMIZED  # workers inherit it
 if not THOROUGH:
-    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = UNOPTIMIZED
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     jax.config.update("jax_disable_most_optimizations", True)
 os.environ.setdefault("EQX_ON_ERROR", "off")  # as the command line does, before equinox is imported

@@ -82,7 +82,7 @@ def _words(seed: int) -> np.ndarray:
     return np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
 
 
-def call_with_key(function: Callable[[Any], jax.Array], key: Any) -> jax.Array:
+def call_with_key(function: Callable[[Any], Any], key: Any) -> Any:
     """`function(key)`, where the function may use all of `jax.random`.
 
     `jax.random.poisson` rejects every key that is not of JAX's own Threefry type, when it is

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from localfields._start import PLUGINS
+
 SCRIPT = Path(sys.executable).with_name("localfields")
 
 
@@ -18,6 +20,14 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def plugins_of_one_test():
+    """Plugins that a command line loads are not handed on to processes of later tests."""
+    before = list(PLUGINS)
+    yield
+    PLUGINS[:] = before
 
 
 def read_table(text):

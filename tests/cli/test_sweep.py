@@ -126,9 +126,7 @@ def test_failures_are_told_after_the_rest_is_done(capsys):
                 "ising",
                 "--coupling",
                 "0.3,0.7",
-                *SMALL,
-                "--batch",
-                "values:20:1",
+                *" ".join(SMALL).replace("--batch 20", "--batch values:20:1").split(),
                 "--seeds",
                 "2",
             ]

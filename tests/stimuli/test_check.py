@@ -2,6 +2,7 @@
 whose samples do not follow what it declares when it is checked.
 """
 
+import inspect
 import re
 
 import jax
@@ -201,7 +202,7 @@ def test_samples_that_do_not_follow_are_told(name, coins):
 @pytest.mark.parametrize(
     ("use", "says"),
     [
-        (lambda: lf.stimuli.check("nlgp"), "needs a stimulus, got 'nlgp'"),
+        (lambda: inspect.unwrap(lf.stimuli.check)("nlgp"), "needs a stimulus, got 'nlgp'"),
         (lambda: lf.stimuli.check(lf.stimuli.Ising(12), num=10), "`num` must be"),
         (lambda: lf.stimuli.check(lf.stimuli.Ising(12), seed=-1), "`seed` must be"),
         (

@@ -1,5 +1,6 @@
 """Two steady states of a task: reference losses, which is lower, and which one learning finds."""
 
+import inspect
 import dataclasses
 import functools
 import math
@@ -133,7 +134,7 @@ def test_the_report_has_every_row():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: landscape(3), "`task` must be a Discrimination, got 3"),
+        (lambda: inspect.unwrap(landscape)(3), "`task` must be a Discrimination, got 3"),
         (
             lambda: landscape(
                 lf.Discrimination(*(lf.stimuli.NLGP((12,), xi, [1, 2]) for xi in XI))

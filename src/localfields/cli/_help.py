@@ -86,8 +86,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec: Any) -> ModuleType:
         module = _Module(spec.name)
         if spec.name == "equinox":
-            module.Module = _Dataclass("Module", (), {})  # pyright: ignore[reportAttributeAccessIssue]
-            module.field = _field  # pyright: ignore[reportAttributeAccessIssue]
+            module.Module = _Dataclass("Module", (), {})  # pyright: ignore[reportAttributeAccessIssue]  # set on a module
+            module.field = _field  # pyright: ignore[reportAttributeAccessIssue]  # as above
         return module
 
     def exec_module(self, module: ModuleType) -> None:

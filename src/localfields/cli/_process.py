@@ -107,7 +107,7 @@ def describe_failure(error: BaseException) -> str:
 
     if isinstance(error, OSError):
         if error.errno == errno.ENOENT and not _has_folder():
-            return "The current folder does not exist any more. Change to another one."
+            return "The current folder no longer exists. Change to another one."
         # Files are named, standard output is not.
         verb = f"open {show(error.filename)}" if error.filename else "write the output"
         return f"Cannot {verb}: {error.strerror or error}."

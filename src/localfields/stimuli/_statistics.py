@@ -28,7 +28,7 @@ ROUNDING = 1e-6
 LEVELS = np.concatenate([[0.001, 0.01, 0.05], np.arange(1, 10) / 10, [0.95, 0.99, 0.999]])
 
 
-def score(values: np.ndarray, expected: Any) -> np.ndarray:
+def score(values: np.ndarray, expected: Any) -> Any:
     """Standard errors between the mean over samples and what is expected; the error is measured."""
     values = values.astype(np.float64)
     measured = values.mean(axis=0)
@@ -36,7 +36,7 @@ def score(values: np.ndarray, expected: Any) -> np.ndarray:
     return _score(measured, np.sqrt(np.maximum(variance, 0) / len(values)), expected)
 
 
-def _score(measured: np.ndarray, error: Any, expected: Any) -> np.ndarray:
+def _score(measured: Any, error: Any, expected: Any) -> Any:
     return (measured - expected) / np.hypot(error, ROUNDING * np.maximum(1, np.abs(expected)))
 
 
