@@ -1,8 +1,8 @@
 """Two steady states of a task: reference losses, which is lower, and which one learning finds."""
 
-import inspect
 import dataclasses
 import functools
+import inspect
 import math
 
 import jax.numpy as jnp

@@ -291,11 +291,11 @@ class Stimulus(Spec):
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _compiled_draw(stimulus: Stimulus, key: Any, num: int) -> jax.Array:
+def _compiled_draw(stimulus: Stimulus, key: Any, num: int) -> Any:
     return draw(stimulus, key, num)
 
 
-def draw(stimulus: Stimulus, key: Any, num: int) -> jax.Array:
+def draw(stimulus: Stimulus, key: Any, num: int) -> Any:
     """`stimulus.draw`, in which every function of `jax.random` works."""
     return call_with_key(lambda key: stimulus.draw(key, num), key)
 
