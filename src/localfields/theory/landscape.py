@@ -24,7 +24,7 @@ from .._spec import Count, num_members
 from ..errors import InputError, show
 from ..networks import SingleNeuron
 from ..tasks import Discrimination
-from ..trajectory import Trajectory, localized_from
+from ..trajectory import Trajectory, inverse_participation_ratio, localized_from
 from .base import NeuronFlow, NeuronTheory
 from .choose import PerClass
 from .predict import LABEL_WIDTH, PREDICT_STARTS, TOLERANCE, UNTIL, PredictionRow
@@ -217,7 +217,7 @@ def _steady_state(task: Discrimination, flow: NeuronFlow, w: np.ndarray) -> Stea
     return SteadyState(
         field=w.reshape(task.shape),
         loss=float(iteration.losses[-1]),
-        ipr=float(np.sum(w**4) / np.sum(w**2) ** 2) if np.any(w) else math.nan,
+        ipr=float(inverse_participation_ratio(w, 1)),
         shape_factor=shape,
         spectral_factor=spectral,
         converged=iteration.converged,

@@ -533,3 +533,10 @@ def test_same_seed_same_numbers():
         check_stimulus(NLGP(12, xi=1), num=2000, seed=seed) for seed in (3, 3, 4)
     )
     assert first.sign == again.sign and first.sign != other.sign
+
+
+def test_a_p_value_is_corrected_for_the_tries_and_at_most_one():
+    measured = assumptions.Measured(value=0.02, error=0.01, z=2.0)
+    assert measured.p == pytest.approx(2 * scipy.stats.norm.sf(2.0))
+    assert dataclasses.replace(measured, tries=5).p == pytest.approx(5 * measured.p)
+    assert dataclasses.replace(measured, tries=1000).p == 1

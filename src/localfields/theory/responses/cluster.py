@@ -2,7 +2,7 @@
 
 For a Gaussian copula X_i = T(Z_i), the potential U(w) = ½E|⟨w, X⟩| of the response is approximated
 by letting one site at a time be non-Gaussian and adding up what each of them changes. The response
-is the gradient of that potential, in closed form. See docs/mathematics/cluster.md.
+is the gradient of that potential, in closed form.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class ClusterFlow(NeuronTheory):
     """The single-site cluster expansion of E|⟨w, X⟩|: right before, during and after localization.
 
     For Gaussian copulas of any marginal, on rings and tori; data are taken as the copula with their
-    marginal and covariance. It is a gradient flow, exact for Gaussian data and for a field with one
-    nonzero weight, and right to first order in the non-Gaussianity. On forty sites with ξ = (0.3,
-    0.7) the response is right to 1 % except on nearly ±1 data while a bump rises (3 %). It fails on
-    nearly ±1 data with long lengthscales, by 6 % at ξ = (1, 3).
+    marginal and covariance. It is a gradient flow, exact for Gaussian data and right to first order
+    in the non-Gaussianity; the potential of a field with one nonzero weight is exact. On forty
+    sites with ξ = (0.3, 0.7) the response is right to 1 % except on nearly ±1 data while a bump
+    rises (3 %). It fails on nearly ±1 data with long lengthscales, by up to 8 % at ξ = (1, 3).
 
     `given="peak"` conditions on the site of the largest weight first, which is about five times
     more accurate for localized fields and a hundred times slower; the response then jumps by up to
