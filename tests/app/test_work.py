@@ -91,7 +91,7 @@ def test_no_theory_says_why():
 
 def test_theory_of_a_sweep_is_one_a_member():
     task = lf.Discrimination(
-        *(lf.stimuli.Ising((12,), coupling=np.array([j, 0.5])) for j in (0.3, 0.7))
+        *(lf.stimuli.Ising((12,), coupling=np.array([j, j + 0.2])) for j in (0.3, 0.7))
     )
     wanted = lf.Experiment(task, method=experiment().method)
     (theory,) = carried_out("theory", wanted)
