@@ -40,6 +40,8 @@ follow_imports = silent
 python_version = 3.11
 [mypy-bokeh.*,dask.*,diffrax.*,distributed.*,equinox.*,lineax.*,matplotlib.*,optax.*,optimistix.*,pandas.*,panel.*,rich.*,scipy.*,sklearn.*,xarray.*,zarr.*]
 follow_imports = skip
+[mypy-h5py.*]
+ignore_missing_imports = True
 """
 
 
