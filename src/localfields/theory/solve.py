@@ -80,7 +80,7 @@ def solve(
     check_solvable(task, theory, network, until, stop_tol, tolerance, solver)
     seed = Seeds().check("seed", seed)
     clock = time.perf_counter()
-    num_records = TYPICAL_RECORDS if times is None else (np.shape(times) or (1,))[-1]  # checked below
+    num_records = TYPICAL_RECORDS if times is None else (np.shape(times) or (1,))[-1]
     params, count = initial_state(task, network, initial, members, seed, num_records)
     times = None if times is None else _check_times(times, count)
     with jax.enable_x64(True):
