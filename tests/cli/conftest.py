@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from localfields._registry import CLASSES, name_of
 from localfields._start import PLUGINS
 
 SCRIPT = Path(sys.executable).with_name("localfields")
@@ -24,10 +25,25 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def plugins_of_one_test():
-    """Plugins that a command line loads are not handed on to processes of later tests."""
-    before = list(PLUGINS)
+    """What other tests registered is not seen, and plugins of a command line are not handed on."""
+    plugins, path = list(PLUGINS), list(sys.path)
+    foreign = [cls for known in CLASSES.values() for cls in known.values() if is_foreign(cls)]
+    forget_foreign()
     yield
-    PLUGINS[:] = before
+    forget_foreign()
+    for cls in foreign:
+        CLASSES[cls.family][name_of(cls)] = cls
+    PLUGINS[:], sys.path[:] = plugins, path
+
+
+def is_foreign(cls):
+    return not cls.__module__.startswith("localfields.")
+
+
+def forget_foreign():
+    for known in CLASSES.values():
+        for name in [name for name, cls in known.items() if is_foreign(cls)]:
+            del known[name]
 
 
 def read_table(text):
