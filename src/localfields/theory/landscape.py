@@ -20,14 +20,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._spec import Count, num_members
+from .._spec import Count
 from ..errors import InputError, show
 from ..networks import SingleNeuron
 from ..tasks import Discrimination
 from ..trajectory import Trajectory, inverse_participation_ratio, localized_from
 from .base import NeuronFlow, NeuronTheory
 from .choose import PerClass
-from .predict import LABEL_WIDTH, PREDICT_STARTS, TOLERANCE, UNTIL, PredictionRow
+from .predict import (
+    LABEL_WIDTH,
+    PREDICT_STARTS,
+    TOLERANCE,
+    UNTIL,
+    PredictionRow,
+    check_single_task,
+)
 from .responses.cluster import ClusterFlow
 from .responses.effective import EffectiveResponse
 from .responses.hypercube import fixed_point_iteration
@@ -162,13 +169,7 @@ def landscape(
         >>> states.lower, round(states.flat.loss, 4), round(states.bump.loss, 4)
         ('bump', 0.4112, 0.4072)
     """
-    if not isinstance(task, Discrimination):
-        raise InputError(
-            f"`task` must be a Discrimination, got {show(task)}. "
-            "For example `lf.Discrimination(short, long)`."
-        )
-    if num_members(task) is not None:
-        raise InputError("The task has swept parameters. Call landscape on each task separately.")
+    check_single_task(task, "landscape")
     network, starts = SingleNeuron(), Count(high=10**7).check("starts", starts)
     if theory is None:
         theory = PerClass() if PerClass().covers(task, network).exact else ClusterFlow()

@@ -214,6 +214,21 @@ def _json_value(value: Any) -> Any:
     return value
 
 
+def check_single_task(task: Any, function: str) -> None:
+    """Check that `task` is one task, without swept numbers.
+
+    Raises:
+        InputError: If it is not, with the name of the function that was called.
+    """
+    if not isinstance(task, Discrimination):
+        raise InputError(
+            f"`task` must be a Discrimination, got {show(task)}. "
+            "For example `lf.Discrimination(short, long)`."
+        )
+    if num_members(task) is not None:
+        raise InputError(f"The task has swept parameters. Call {function} on each task separately.")
+
+
 def predict(
     task: Discrimination,
     *,
@@ -247,13 +262,7 @@ def predict(
         >>> lf.predict(lf.Discrimination(*shells)).verdict
         'oscillatory'
     """
-    if not isinstance(task, Discrimination):
-        raise InputError(
-            f"`task` must be a Discrimination, got {show(task)}. "
-            "For example `lf.Discrimination(short, long)`."
-        )
-    if num_members(task) is not None:
-        raise InputError("The task has swept parameters. Call predict on each task separately.")
+    check_single_task(task, "predict")
     if any(isinstance(stimulus, Rows) for stimulus in task.stimuli):
         from .data.prediction import predict_data
 
